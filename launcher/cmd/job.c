@@ -31,6 +31,7 @@
 #include "launcher/worker/worker.h"
 #include "runtime/base/environment.h"
 #include "runtime/base/step_id.h"
+#include "runtime/rank/layout.h"
 
 /* ---- the experiment ---- */
 
@@ -500,6 +501,53 @@ static bool fits_here (const struct experiment *e)
     return false;
 }
 
+/* Whether the surrounding job has a core for all members; otherwise srun would fail. */
+static bool has_cores (const struct experiment *e)
+{
+    const char *spec = environment_text ("SLURM_JOB_CPUS_PER_NODE", "");
+    long nodes = allocation_number ("SLURM_JOB_NUM_NODES"), here = 0;
+    int64_t each = 0;
+    size_t n;
+    struct job_component *list = job_components (e, &n);
+
+    for (size_t i = 0; i < n; i++)
+        each = list[i].cpus > each ? list[i].cpus : each;
+    free (list);
+    for (long i = 0; i < nodes; i++) {
+        long cores = layout_tasks_of_node (spec, i);
+        if (cores < 1)
+            return true;
+        here += cores;
+    }
+    if (n == 0 || here == 0 || slurm_components () > 1 || getenv ("SLURM_OVERCOMMIT")
+        || each * job_members (e->job) <= here)
+        return true;
+    complain (
+        "job: %lld member%s (job.roles) with %lld core%s each are more than the %ld core%s of "
+        "job %s",
+        (long long)job_members (e->job), job_members (e->job) == 1 ? "" : "s", (long long)each,
+        each == 1 ? "" : "s", here, here == 1 ? "" : "s", getenv ("SLURM_JOB_ID"));
+    return false;
+}
+
+/* Whether the surrounding job has GPUs for the roles.  salloc --gres sets no variable where it was
+ * called, only on the nodes of the job.
+ */
+static bool has_gpus (const struct experiment *e)
+{
+    if (job_most_gpus (e->job) == 0 || slurm_components () > 1 || !getenv ("SLURMD_NODENAME"))
+        return true;
+    for (char **v = environ; *v; v++) {
+        const char *gpu = strstr (*v, "GPU");
+        if ((!strncmp (*v, "SLURM_", 6) && gpu && gpu < strchr (*v, '='))
+            || !strncmp (*v, "CUDA_VISIBLE_DEVICES=", 21))
+            return true;
+    }
+    complain ("job: the roles need %lld GPU%s, but job %s has none", (long long)job_gpus (e->job),
+              job_gpus (e->job) == 1 ? "" : "s", getenv ("SLURM_JOB_ID"));
+    return false;
+}
+
 static int job_here (struct experiment *e, const struct command_line *line)
 {
     const struct job_options *opt = line->options;
@@ -527,7 +575,7 @@ int cmd_job (const struct command_line *line)
         return rv;
     if (opt->start.local || opt->start.dry_run || e->job->is_suspended || !is_in_allocation ())
         return run_new (e, line, &opt->start);
-    if (!fits_here (e)) {
+    if (!fits_here (e) || !has_cores (e) || !has_gpus (e)) {
         experiment_destroy (e);
         return EXIT_USAGE;
     }

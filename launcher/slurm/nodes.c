@@ -225,6 +225,35 @@ long slurm_partition_nodes (const char *partition)
     return most > 0 && most < nodes ? most : nodes;
 }
 
+long slurm_partition_cpus (const char *partition)
+{
+    const char *text = partitions_ask ();
+    const char *line = partition ? partition_line (text, partition) : default_line (text);
+
+    /* otherwise components of a job may share cores */
+    return line && !strncmp (node_field (line, " OverSubscribe="), "NO", 2)
+               ? strtol (node_field (line, " TotalCPUs="), NULL, 10)
+               : 0;
+}
+
+long slurm_partition_largest (const char *partition)
+{
+    const char *line = partition ? NULL : default_line (partitions_ask ());
+    struct slurm_nodes all;
+    char name[256] = "";
+    long most = 0;
+
+    if (line)
+        take_word (name, sizeof (name), line + strlen ("PartitionName="));
+    if ((partition || *name) && slurm_nodes_ask (&all, NULL) == 0) {
+        for (size_t i = 0; i < all.n; i++)
+            if (all.list[i].cpus > most && slurm_node_is_in (&all.list[i], partition ?: name))
+                most = all.list[i].cpus;
+        slurm_nodes_free (&all);
+    }
+    return most;
+}
+
 /* ---- one job, one node, slurmctld ---- */
 
 void slurm_own_job (char name[80])

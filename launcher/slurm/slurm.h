@@ -186,6 +186,12 @@ char *slurm_nodes_of_job (const char *job);
  */
 long slurm_partition_nodes (const char *partition);
 
+/* The cores of a partition, and of its largest node.  NULL: the default partition.  Returns 0 if
+ * Slurm does not tell, or the first if jobs may share the cores.
+ */
+long slurm_partition_cpus (const char *partition);
+long slurm_partition_largest (const char *partition);
+
 /* Number of GPUs of a node.  Returns 0 if there are none or Slurm does not answer. */
 long slurm_gpus_of (const char *node);
 

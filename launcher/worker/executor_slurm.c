@@ -458,6 +458,38 @@ static long submit_tasks (struct executor *x, const char *folder, long tasks,
     return done ? done : -1;
 }
 
+/* Members that need more cores than a node or the partition has would wait forever. */
+static int check_member_cores (struct executor *x, struct slurmdl_error *err)
+{
+    static const char *const overcommit[] = { "--overcommit", "-O", NULL };
+    const struct experiment *e = x->sweep->exp;
+    const char *name = e->resources->partition;
+    const char *where = name ? "partition " : "the default partition";
+    int64_t cores = 0, each = 0;
+    size_t n;
+    struct job_component *list = job_components (e, &n);
+    long most;
+
+    for (size_t i = 0; i < n; i++) {
+        cores += list[i].members * list[i].cpus;
+        each = list[i].cpus > each ? list[i].cpus : each;
+    }
+    free (list);
+    if (n == 0 || experiment_has_option (e, overcommit))
+        return 0;
+    x->refused = x->never = true;
+    if ((most = slurm_partition_largest (name)) > 0 && each > most)
+        return errorf (
+            err,
+            "job.roles: a member with %lld cores fits on no node of %s%.64s: the largest has %ld",
+            (long long)each, where, name ?: "", most);
+    if ((most = slurm_partition_cpus (name)) > 0 && cores > most)
+        return errorf (err, "job.roles: the members need %lld cores, more than the %ld of %s%.64s",
+                       (long long)cores, most, where, name ?: "");
+    x->refused = x->never = false;
+    return 0;
+}
+
 /* A job that requests more nodes than its partition has would wait forever. */
 static int check_partition (struct executor *x, struct slurmdl_error *err)
 {
@@ -468,9 +500,10 @@ static int check_partition (struct executor *x, struct slurmdl_error *err)
     char spares[64] = "";
     long most;
 
-    if (least <= 1 || experiment_has_option (e, partition)
-        || (most = slurm_partition_nodes (r->partition)) <= 0 || least <= most)
+    if (experiment_has_option (e, partition))
         return 0;
+    if (least <= 1 || (most = slurm_partition_nodes (r->partition)) <= 0 || least <= most)
+        return check_member_cores (x, err);
     x->refused = x->never = true;
     if (r->spares)
         snprintf (spares, sizeof (spares), " and %lld spare%s", (long long)r->spares,

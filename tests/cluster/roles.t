@@ -76,6 +76,29 @@ for run in 1 2 3; do
     is "$? $(cd "early-000$run/trials/0001/a.1" && echo told.*)" "0 told.1 told.2 told.3" "a chief that ends at once: the others are asked to end, run $run"
 done
 
+# ---- members that can never fit: the job would wait for ever
+for case in '{name="worker"; count=13;}:the members need 13 cores, more than the 12 of' '{name="worker"; count=2;},{name="ps"; count=6; cpus=2;}:the members need 14 cores, more than the 12 of' \
+    '{name="worker"; cpus=5;}:a member with 5 cores fits on no node of'; do
+    for where in 'the default partition' 'partition low'; do
+        set -- "$dl" job --set "job.roles=(${case%%:*})"
+        [ "$where" = 'partition low' ] && set -- "$@" --set 'resources.partition="low"'
+        refused 6 "^dl: job.roles: ${case#*:} $where" "${case%%:*} in $where" "$@" -- sleep 60
+    done
+done
+timeout 300 salloc -Q -n2 "$dl" job --set 'job.roles=({name="worker"; count=9;})' -- true >nine.out 2>&1
+status=$?
+like "$status $(cat nine.out)" "^2 dl: job: 9 members \(job.roles\) with 1 core each are more than the 2 cores of job [0-9]+$" "more members than the allocation has cores"
+printf '#!/bin/sh\nexec "%s" job --name=cpus --set '"'"'job.roles=({name="worker"; gpus=1;})'"'"' -- true\n' "$dl" >cpus.sh
+for option in '' --gres=gpu:1 --gpus=1; do
+    # shellcheck disable=SC2086
+    sbatch -Q -W -n1 $option -o "$work/cpus.out" cpus.sh
+    status=$?
+    case $option in
+        '') like "$status $(cat cpus.out)" "^2 dl: job: the roles need 1 GPU, but job [0-9]+ has none$" "a batch job without GPUs for its roles" ;;
+        *) is "$status" 0 "a batch job with $option" ;;
+    esac
+done
+
 # ---- a requeued heterogeneous job continues; a paused one releases all components
 printf '#!/bin/sh\necho it >>starts\ntest -e "%s/go" || exec sleep 600\n' "$work" >chief.sh
 chmod +x chief.sh
