@@ -31,7 +31,6 @@
 #include "launcher/worker/worker.h"
 #include "runtime/base/environment.h"
 #include "runtime/base/step_id.h"
-#include "runtime/rank/layout.h"
 
 /* ---- the experiment ---- */
 
@@ -502,10 +501,9 @@ static bool fits_here (const struct experiment *e)
 }
 
 /* Whether the surrounding job has a core for all members; otherwise srun would fail. */
-static bool has_cores (const struct experiment *e)
+static bool job_has_cores (const struct experiment *e)
 {
-    const char *spec = environment_text ("SLURM_JOB_CPUS_PER_NODE", "");
-    long nodes = allocation_number ("SLURM_JOB_NUM_NODES"), here = 0;
+    long here = slurm_allocated_cpus ();
     int64_t each = 0;
     size_t n;
     struct job_component *list = job_components (e, &n);
@@ -513,12 +511,6 @@ static bool has_cores (const struct experiment *e)
     for (size_t i = 0; i < n; i++)
         each = list[i].cpus > each ? list[i].cpus : each;
     free (list);
-    for (long i = 0; i < nodes; i++) {
-        long cores = layout_tasks_of_node (spec, i);
-        if (cores < 1)
-            return true;
-        here += cores;
-    }
     if (n == 0 || here == 0 || slurm_components () > 1 || getenv ("SLURM_OVERCOMMIT")
         || each * job_members (e->job) <= here)
         return true;
@@ -533,7 +525,7 @@ static bool has_cores (const struct experiment *e)
 /* Whether the surrounding job has GPUs for the roles.  salloc --gres sets no variable where it was
  * called, only on the nodes of the job.
  */
-static bool has_gpus (const struct experiment *e)
+static bool job_has_gpus (const struct experiment *e)
 {
     if (job_most_gpus (e->job) == 0 || slurm_components () > 1 || !getenv ("SLURMD_NODENAME"))
         return true;
@@ -575,7 +567,7 @@ int cmd_job (const struct command_line *line)
         return rv;
     if (opt->start.local || opt->start.dry_run || e->job->is_suspended || !is_in_allocation ())
         return run_new (e, line, &opt->start);
-    if (!fits_here (e) || !has_cores (e) || !has_gpus (e)) {
+    if (!fits_here (e) || !job_has_cores (e) || !job_has_gpus (e)) {
         experiment_destroy (e);
         return EXIT_USAGE;
     }

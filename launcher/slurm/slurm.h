@@ -256,6 +256,11 @@ char *slurm_last_line (char *text);
  */
 const char *slurm_component_nodes (long component);
 
+/* Number of cores of the job that this process runs in, if it has one component.  Returns 0 if that
+ * is unknown.
+ */
+long slurm_allocated_cpus (void);
+
 /* The first component that has a node; -1: none. */
 long slurm_component_of (const char *node);
 

@@ -70,6 +70,20 @@ static int is_same_node (void *node, const char *name)
     return !strcmp (node, name);
 }
 
+long slurm_allocated_cpus (void)
+{
+    const char *list = environment_text ("SLURM_JOB_CPUS_PER_NODE", "");
+    long nodes = environment_number ("SLURM_JOB_NUM_NODES", 0), sum = 0;
+
+    for (long i = 0; i < nodes; i++) {
+        long cpus = layout_tasks_of_node (list, i);
+        if (cpus < 1)
+            return 0;
+        sum += cpus;
+    }
+    return sum;
+}
+
 long slurm_component_of (const char *node)
 {
     for (long i = 0; i < slurm_components (); i++) {
