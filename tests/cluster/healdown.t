@@ -6,7 +6,7 @@
 need_hosts
 need_cluster
 . "$srcdir/tests/cluster/heal.sh"
-try_cluster healdown --nodes=4 --cpus=4 --hosts --conf=SlurmdTimeout=20 --plugin="$PLUGIN dl=$builddir/launcher/dl" || skip_all "no cluster"
+try_cluster healdown --nodes=5 --cpus=4 --hosts --conf=SlurmdTimeout=20 --plugin="$PLUGIN dl=$builddir/launcher/dl" || skip_all "no cluster"
 
 experiment () { # experiment NAME RESOURCES: submit one, and make it the current one
     cat >"code/$1.conf" <<END
