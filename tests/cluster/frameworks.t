@@ -318,6 +318,7 @@ END
     ok $? "it has restored the newest state"
     is "$(grep -c '^step=40 ' "$trial/a.2/log")$(grep -c '^evaluator' "$trial/a.2/log")" 11 "all members train or evaluate to the end"
     like "$(dl show backed)" 'Succeeded .* ChiefSucceeded' "the first worker ends the job"
+    # shellcheck disable=SC2034 # for processes ()
     attempt=2
     is "$(processes python3)" "" "and the evaluator is killed"
 fi

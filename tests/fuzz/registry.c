@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Entries of a model registry, which a group may share. */
 #include "launcher/model/model.h"
+#include "launcher/sys/command_line.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)

@@ -87,7 +87,7 @@ int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
             close (fd);
     }
     find_missing (r, &missing);
-    find_others (r, &others);
+    find_other_names (r, &others);
     while (r->nposts > 0)
         drop_post (r, 0);
     free (r->answers);
