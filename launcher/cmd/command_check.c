@@ -865,7 +865,9 @@ static bool is_missing (const struct experiment *e, char **words)
 /* Only warn, because the compute nodes may have the program. */
 static void warn_of_program (const struct experiment *e, char **words)
 {
-    if (is_missing (e, words))
+    char path[PATH_MAX];
+
+    if (is_missing (e, words) && !file_is_there (e, *words, F_OK, path))
         complain ("%s: there is no program '%s' in PATH on this host: it must "
                   "be on the nodes",
                   e->file, *words);
@@ -873,12 +875,17 @@ static void warn_of_program (const struct experiment *e, char **words)
 
 static void check_program (const struct experiment *e, char **words, bool local, struct problems *p)
 {
+    char path[PATH_MAX];
     const char *script;
 
     if (!words || !*words || strchr (*words, '=') || word_is_of_shell (*words))
         return;
     if (strchr (*words, '/'))
         check_command_file (e, *words, X_OK, local && !e->software->image, p);
+    else if (is_missing (e, words) && file_is_there (e, *words, F_OK, path))
+        problem_at (p, e->entrypoint_origin,
+                    "'entrypoint': there is no program '%s' in PATH: write ./%s for the file in %s",
+                    *words, *words, e->dir);
     else if (local && is_missing (e, words))
         problem_at (p, e->entrypoint_origin, "'entrypoint': there is no program '%s' in PATH",
                     *words);

@@ -142,5 +142,7 @@ bad_set "'resources.spares' is for a trial of several ranks" "a spare for one pr
 bad_set "needs 'resources.nodes_per_trial' where a job has roles" "a spare for roles on any nodes" 'job.roles=({name="worker";})' --set resources.spares=1
 bad_set "'resources.min_nodes' \\(3\\) is more than" "more nodes at least than at all" 'resources={nodes_per_trial=2; min_nodes=3;}'
 bad_set "cannot be used together" "fewer nodes for roles" 'job.roles=({name="worker"; count=2;})' --set 'resources={nodes_per_trial=2; min_nodes=1;}'
+echo "print (1)" >slp.py
+bad "there is no program .slp\.py. in PATH: write \./slp\.py for the file in " "a file of the folder, without its path" -- slp.py
 bad "follows the file" "an option behind the file" never.conf --detach
 done_testing
