@@ -183,3 +183,8 @@ int64_t experiment_job_nodes (const struct experiment *e)
 {
     return e->resources->nodes + e->resources->spares;
 }
+
+bool experiment_survives_nodes (const struct experiment *e)
+{
+    return experiment_job_nodes (e) > experiment_least_nodes (e);
+}

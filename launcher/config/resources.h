@@ -69,3 +69,6 @@ void experiment_split_sbatch_args (struct experiment *e);
 /* The fewest nodes an attempt can run on, and the number of nodes a job requests. */
 int64_t experiment_least_nodes (const struct experiment *e);
 int64_t experiment_job_nodes (const struct experiment *e);
+
+/* Whether the loss of a node must end neither the job nor its steps (--no-kill). */
+bool experiment_survives_nodes (const struct experiment *e);

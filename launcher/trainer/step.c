@@ -48,12 +48,6 @@ void within_command (char ***words)
     add_own_command (words, "within");
 }
 
-/* Whether losing a node must end neither the job nor its steps. */
-static bool survives_nodes (const struct experiment *e)
-{
-    return experiment_job_nodes (e) > experiment_least_nodes (e);
-}
-
 /* In a heterogeneous job, each component starts its own tasks.  In other jobs every task gets the
  * cores of the role that needs most.  If all members need the same, each sees only its own GPUs,
  * except with torch, which picks GPU number LOCAL_RANK among all.
@@ -79,7 +73,7 @@ static void role_step_words (const struct trial_attempt *a, char ***words)
     for (size_t i = 0; i < n && !het; i++)
         if (list[i].cpus > step.cpus)
             step.cpus = list[i].cpus;
-    step.no_kill = survives_nodes (e);
+    step.no_kill = experiment_survives_nodes (e);
     slurm_step_words (&step, words);
     free (list);
 }
@@ -108,7 +102,7 @@ void step_command (const struct trial_attempt *a, bool proxy, char ***words)
                                      .tasks_per_node = e->resources->ranks,
                                      .cpus = e->resources->is_step ? 0 : e->resources->cpus,
                                      .node = a->nodes,
-                                     .no_kill = survives_nodes (e) };
+                                     .no_kill = experiment_survives_nodes (e) };
 
     if (e->job->nroles > 0)
         role_step_words (a, words);

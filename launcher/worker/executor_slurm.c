@@ -286,7 +286,7 @@ static void add_resources (struct command *c, const struct experiment *e,
     int64_t nodes = experiment_job_nodes (e);
     char range[64];
 
-    if (nodes > experiment_least_nodes (e))
+    if (experiment_survives_nodes (e))
         command_add (c, "--no-kill", NULL);
     if (job_min_nodes (e) < r->nodes) {
         /* with --ntasks-per-node Slurm would give the least number of nodes */
