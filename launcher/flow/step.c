@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -189,9 +188,8 @@ static void begin_again_elsewhere (const struct flow_scope *c, const struct comm
                                    bool may_retry)
 {
     char *nodes = command_bad_nodes (c->worker);
-    bool idle = r->stop && r->verdict.cause && !strcmp (r->verdict.cause, "IdleGpus");
 
-    if (flow_is_in_job () && (r->too_few_nodes || idle || (r->out_of_time && may_retry)))
+    if (flow_is_in_job () && (r->too_few_nodes || r->idle || (r->out_of_time && may_retry)))
         allocation_requeue (nodes);
     free (nodes);
 }

@@ -784,6 +784,7 @@ static void judge_command (const struct segment *s, struct command_report *r)
                   "TIMEOUT: stopped after %.0f s, before the time limit of its job",
                   monotonic () - s->start);
     else if (*s->idle) {
+        r->idle = true;
         r->verdict.cause = "IdleGpus";
         snprintf (r->verdict.why, sizeof (r->verdict.why), "%s", s->idle);
     }

@@ -482,6 +482,7 @@ struct command_report {
     int stop;                     /* signal that asked this process to stop; 0: none */
     bool out_of_time;             /* asked to stop because the job's time is up */
     bool too_few_nodes;           /* too few nodes of the allocation are left to try again */
+    bool idle;                    /* asked to stop because its GPUs were idle */
     struct failure_class verdict; /* of a failure; if it was stopped, only why and cause */
 };
 
