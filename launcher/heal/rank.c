@@ -121,7 +121,10 @@ static void introduce_to_worker (struct heal_rank *r)
 
 static void open_network (struct rank_network *w)
 {
+    w->proc = w->sys = -1;
     w->reports = environment_number ("SLURM_LOCALID", 0) == 0;
+    if (!w->reports)
+        return;
     w->proc = open ("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     w->sys = open ("/sys", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
