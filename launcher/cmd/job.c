@@ -30,7 +30,6 @@
 #include "launcher/sys/user.h"
 #include "launcher/worker/worker.h"
 #include "runtime/base/environment.h"
-#include "runtime/base/step_id.h"
 
 /* ---- the experiment ---- */
 
@@ -74,17 +73,12 @@ static long allocation_number (const char *name)
     return (long)environment_number (name, 0);
 }
 
-static bool is_in_allocation (void)
-{
-    return environment_text ("SLURM_JOB_ID", NULL) && !*step_id ();
-}
-
 /* Return the number of nodes from the options or else from the allocation without its
  * spares, or 0.
  */
 static long job_nodes (const struct job_options *opt, long spares)
 {
-    long nodes = is_in_allocation () ? allocation_number ("SLURM_JOB_NUM_NODES") : 0;
+    long nodes = slurm_in_allocation () ? allocation_number ("SLURM_JOB_NUM_NODES") : 0;
 
     return opt->nodes ? (long)opt->nodes : nodes > spares ? nodes - spares : nodes;
 }
@@ -94,7 +88,7 @@ static long job_ranks (const struct job_options *opt, long nodes)
 {
     long tasks = allocation_number ("SLURM_NTASKS");
 
-    if (opt->ranks || !is_in_allocation ())
+    if (opt->ranks || !slurm_in_allocation ())
         return (long)opt->ranks;
     if (allocation_number ("SLURM_NTASKS_PER_NODE") > 0)
         return allocation_number ("SLURM_NTASKS_PER_NODE");
@@ -152,7 +146,7 @@ static void put_allocation (config_t *cf, const struct job_line *job, bool file)
 
     for (char **set = opt->start.sets; set && *set; set++)
         roles |= !strncmp (*set, "job.roles", 9) || !strncmp (*set, "job=", 4);
-    if (!is_in_allocation () || roles)
+    if (!slurm_in_allocation () || roles)
         return;
     set_config_number (cf, "resources.nodes_per_trial", nodes);
     set_config_number (cf, "resources.ranks_per_node", file ? 0 : job_ranks (opt, nodes));
@@ -202,7 +196,7 @@ static int read_with_spares (const struct command_line *line, long spares, struc
                          .sets = sets };
     int rv = read_experiment (file ? line->args[0] : "dl job", &edit, e);
 
-    if (rv == 0 && !is_in_allocation ())
+    if (rv == 0 && !slurm_in_allocation ())
         rv = gpus_to_nodes (e, line->args[0], &edit, &opt->start);
     strings_free (sets);
     free (here);
@@ -214,7 +208,8 @@ static int check_job_spares (const struct experiment *e)
 {
     long nodes = allocation_number ("SLURM_JOB_NUM_NODES");
 
-    if (!is_in_allocation () || nodes == 0 || e->resources->nodes + e->resources->spares <= nodes)
+    if (!slurm_in_allocation () || nodes == 0
+        || e->resources->nodes + e->resources->spares <= nodes)
         return 0;
     complain (
         "job: %lld node%s and %lld spare%s (resources.spares) are more than the %ld of job %s",
@@ -235,7 +230,7 @@ static int read_job_file (const struct command_line *line, struct experiment **e
     }
     if (is_file (line->args[0]) && refuse_experiment (line, line->args[0]))
         return EXIT_USAGE;
-    if ((rv = read_with_spares (line, 0, e)) == 0 && is_in_allocation ()
+    if ((rv = read_with_spares (line, 0, e)) == 0 && slurm_in_allocation ()
         && (*e)->resources->spares > 0) {
         long spares = (long)(*e)->resources->spares;
         experiment_destroy (*e);
@@ -565,7 +560,7 @@ int cmd_job (const struct command_line *line)
 
     if (rv)
         return rv;
-    if (opt->start.local || opt->start.dry_run || e->job->is_suspended || !is_in_allocation ())
+    if (opt->start.local || opt->start.dry_run || e->job->is_suspended || !slurm_in_allocation ())
         return run_new (e, line, &opt->start);
     if (!fits_here (e) || !job_has_cores (e) || !job_has_gpus (e)) {
         experiment_destroy (e);

@@ -12,12 +12,12 @@
 #include "launcher/config/experiment.h"
 #include "launcher/config/job_settings.h"
 #include "launcher/config/resources.h"
+#include "launcher/slurm/slurm.h"
 #include "launcher/sweep/find_experiment.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/say.h"
 #include "launcher/trainer/trainer.h"
 #include "launcher/worker/worker.h"
-#include "runtime/base/step_id.h"
 #include "runtime/storage/hdf5_table.h"
 
 int cmd_run (const struct command_line *line)
@@ -65,8 +65,7 @@ static int worker_status (enum worker_end end, bool is_task, const struct slurmd
  */
 static bool needs_step (const struct experiment *e, const struct worker_options *opt)
 {
-    return e->job->is_given && !opt->slot && getenv ("SLURM_JOB_ID") && !*step_id ()
-           && !experiment_has_ranks (e);
+    return e->job->is_given && !opt->slot && slurm_in_allocation () && !experiment_has_ranks (e);
 }
 
 int cmd_worker (const struct command_line *line)

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "launcher/code/code.h"
+#include "launcher/slurm/slurm.h"
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/say.h"
 #include "launcher/sys/small_file.h"
@@ -23,7 +24,6 @@
 #include "launcher/trainer/trainer.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
-#include "runtime/base/step_id.h"
 #include "runtime/base/utf8.h"
 
 enum { VALUES_MAX = 1 << 20 };
@@ -291,7 +291,7 @@ static bool needs_slurm_step (const struct experiment *e)
     bool found = false;
 
     experiment_each_plugin_option (e, note_plugin_option, &found);
-    return found && getenv ("SLURM_JOB_ID") && !getenv ("DL_FLOW_LOCAL") && !*step_id ()
+    return found && slurm_in_allocation () && !getenv ("DL_FLOW_LOCAL")
            && !experiment_has_ranks (e);
 }
 

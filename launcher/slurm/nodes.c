@@ -212,10 +212,17 @@ static const char *default_line (const char *text)
     return NULL;
 }
 
-long slurm_partition_nodes (const char *partition)
+/* NULL: the default partition. */
+static const char *line_of_partition (const char *partition)
 {
     const char *text = partitions_ask ();
-    const char *line = partition ? partition_line (text, partition) : default_line (text);
+
+    return partition ? partition_line (text, partition) : default_line (text);
+}
+
+long slurm_partition_nodes (const char *partition)
+{
+    const char *line = line_of_partition (partition);
     long nodes = 0, most = 0;
 
     if (line) {
@@ -227,8 +234,7 @@ long slurm_partition_nodes (const char *partition)
 
 long slurm_partition_cpus (const char *partition)
 {
-    const char *text = partitions_ask ();
-    const char *line = partition ? partition_line (text, partition) : default_line (text);
+    const char *line = line_of_partition (partition);
 
     /* otherwise components of a job may share cores */
     return line && !strncmp (node_field (line, " OverSubscribe="), "NO", 2)
@@ -238,7 +244,7 @@ long slurm_partition_cpus (const char *partition)
 
 long slurm_partition_largest (const char *partition)
 {
-    const char *line = partition ? NULL : default_line (partitions_ask ());
+    const char *line = partition ? NULL : line_of_partition (NULL);
     struct slurm_nodes all;
     char name[256] = "";
     long most = 0;

@@ -261,6 +261,13 @@ const char *slurm_component_nodes (long component);
  */
 long slurm_allocated_cpus (void);
 
+/* Whether this process runs in a job, but in none of its steps: in a batch script or under salloc.
+ */
+bool slurm_in_allocation (void);
+
+/* Whether a list such as "n[1-4]" contains the node. */
+bool slurm_lists_node (const char *list, const char *node);
+
 /* The first component that has a node; -1: none. */
 long slurm_component_of (const char *node);
 

@@ -9,6 +9,7 @@
 #include "launcher/sys/strings.h"
 #include "launcher/sys/subprocess.h"
 #include "runtime/base/environment.h"
+#include "runtime/base/step_id.h"
 #include "runtime/rank/layout.h"
 
 bool slurm_printed (const char *line)
@@ -84,11 +85,21 @@ long slurm_allocated_cpus (void)
     return sum;
 }
 
+bool slurm_lists_node (const char *list, const char *node)
+{
+    return layout_each_host (list, is_same_node, (void *)node) == 1;
+}
+
+bool slurm_in_allocation (void)
+{
+    return environment_text ("SLURM_JOB_ID", NULL) && !*step_id ();
+}
+
 long slurm_component_of (const char *node)
 {
     for (long i = 0; i < slurm_components (); i++) {
         const char *list = slurm_component_nodes (i);
-        if (list && layout_each_host (list, is_same_node, (void *)node) == 1)
+        if (list && slurm_lists_node (list, node))
             return i;
     }
     return -1;

@@ -550,26 +550,6 @@ static void lose_node (struct heal *h, struct worker *w, const struct trial_atte
 
 /* ---- nodes that Slurm has taken from the job ---- */
 
-struct node_name {
-    const char *name;
-    int n; /* how often a list has it */
-};
-
-static int count_name (void *arg, const char *name)
-{
-    struct node_name *node = arg;
-
-    node->n += !strcmp (name, node->name);
-    return 0;
-}
-
-static bool lists_node (const char *list, const char *name)
-{
-    struct node_name node = { .name = name };
-
-    return layout_each_host (list, count_name, &node) == 0 && node.n > 0;
-}
-
 struct taken_nodes {
     struct heal *h;
     struct worker *w;
@@ -583,11 +563,11 @@ static int find_taken_node (void *arg, const char *name)
 {
     struct taken_nodes *t = arg;
 
-    if (lists_node (t->now, name) || !worker_take_node (t->w, name))
+    if (slurm_lists_node (t->now, name) || !worker_take_node (t->w, name))
         return 0;
     t->n++;
     heal_note (t->h, t->a, NULL, "Slurm has taken %s from the job, and it is left out", name);
-    if (!*t->first && t->h->nodes && lists_node (t->h->nodes, name))
+    if (!*t->first && t->h->nodes && slurm_lists_node (t->h->nodes, name))
         snprintf (t->first, sizeof (t->first), "%s", name);
     return 0;
 }
