@@ -759,6 +759,13 @@ static bool file_is_there (const struct experiment *e, const char *name, int mod
     return access (path, mode) == 0;
 }
 
+static bool is_directory (const char *path)
+{
+    struct stat st;
+
+    return stat (path, &st) == 0 && S_ISDIR (st.st_mode);
+}
+
 /* Return a file in the directory with a similar name, or NULL. */
 static char *nearest_file (const struct experiment *e, const char *name)
 {
@@ -798,7 +805,11 @@ static void check_command_file (const struct experiment *e, const char *name, in
 {
     char path[PATH_MAX];
 
-    if (file_is_there (e, name, mode, path) || (*name == '/' && !local))
+    bool there = file_is_there (e, name, mode, path);
+
+    if (there && mode == X_OK && is_directory (path))
+        problem_at (p, e->entrypoint_origin, "'entrypoint': '%s' is a directory", name);
+    if (there || (*name == '/' && !local))
         return;
     if (access (path, F_OK) < 0)
         add_missing_problem (e, name, p);
@@ -862,12 +873,18 @@ static bool is_missing (const struct experiment *e, char **words)
            && !command_is_in_path (e, *words);
 }
 
-/* Only warn, because the compute nodes may have the program. */
-static void warn_of_program (const struct experiment *e, char **words)
+/* Whether the program is a file of the directory, and "./" was forgotten. */
+static bool lacks_its_path (const struct experiment *e, char **words)
 {
     char path[PATH_MAX];
 
-    if (is_missing (e, words) && !file_is_there (e, *words, F_OK, path))
+    return is_missing (e, words) && file_is_there (e, *words, F_OK, path) && !is_directory (path);
+}
+
+/* Only warn, because the compute nodes may have the program. */
+static void warn_of_program (const struct experiment *e, char **words)
+{
+    if (is_missing (e, words) && !lacks_its_path (e, words))
         complain ("%s: there is no program '%s' in PATH on this host: it must "
                   "be on the nodes",
                   e->file, *words);
@@ -875,14 +892,13 @@ static void warn_of_program (const struct experiment *e, char **words)
 
 static void check_program (const struct experiment *e, char **words, bool local, struct problems *p)
 {
-    char path[PATH_MAX];
     const char *script;
 
     if (!words || !*words || strchr (*words, '=') || word_is_of_shell (*words))
         return;
     if (strchr (*words, '/'))
         check_command_file (e, *words, X_OK, local && !e->software->image, p);
-    else if (is_missing (e, words) && file_is_there (e, *words, F_OK, path))
+    else if (lacks_its_path (e, words))
         problem_at (p, e->entrypoint_origin,
                     "'entrypoint': there is no program '%s' in PATH: write ./%s for the file in %s",
                     *words, *words, e->dir);

@@ -141,7 +141,10 @@ asha s/max_trials/divisor=3;max_trials/ 0
 EOF2
 like "$(printf '%s\n' "$good" | sed 7d >exp.conf; dl run --dry-run exp.conf 2>&1)" "^dl: exp.conf: searcher \"asha\" stops no trial early: 'searcher.max_length', the length of a full training, is 1, but must be at least 4 for that" "a search without rungs"
 accepted 's/"t"/"t"\n    "u"/' '^tu: searcher' "a text of two lines"
-accepted 's/^entrypoint.*/entrypoint = "train {optimizer.momentum} {lr";/' '^dl: exp.conf: ' "a misspelt placeholder"
+mistake 's/"\.\/train /"train /' "^exp.conf:2: 'entrypoint': there is no program 'train' in PATH: write ./train for the file in " "a program without its path"
+mkdir folder
+mistake 's/"\.\/train /".\/folder /' "^exp.conf:2: 'entrypoint': './folder' is a directory$" "a directory for a program"
+accepted 's/{lr}/{lr/' "^dl: exp.conf:10: nothing uses the hyperparameter 'lr': the entrypoint has no \{lr\}" "an unclosed placeholder is text"
 mistake '1a name = "u";' "^exp.conf:2: duplicate setting name: a name may appear only once in its group, including what @include inserts; --set replaces a value$" "key given twice"
 
 # ---- ranges: as exponents, as values
