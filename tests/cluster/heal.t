@@ -124,6 +124,7 @@ is "$(dl flow show --json mends train | python3 -c 'import json, sys; print(json
 touch "$work/enough"
 ip link set "$bridge.2" up # or Slurm waits for SlurmdTimeout to see the job end there
 wait_for 300 sh -c '[ -z "$(squeue -h -o %A)" ]'
+rm "$work/enough"
 is "$(dl flow show mends | sed 1q)" "$PWD/mends-0001: completed" "it ends"
 is "$(cat mends-0001/log/*/* | grep -o '"cause": *"[A-Za-z]*"' | sort -u | xargs)" "cause:Hang cause:NodeLost cause:RankDied" "the causes are in the log"
 
