@@ -228,7 +228,7 @@ static int compare_metrics (const struct try_run *t, const struct sweep *s)
     }
     if (!WIFEXITED (t->status) || WEXITSTATUS (t->status) != 0
         || attempt_metrics (&t->attempt, &step, values) < 0) {
-        failure_classify (&t->attempt, t->status, false, &v);
+        failure_classify (&t->attempt, t->status, false, NULL, &v);
         printf ("not reproduced: no result: %s\n", v.why);
         return EXIT_FAILED;
     }

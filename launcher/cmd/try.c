@@ -380,7 +380,7 @@ static int conclude_try (struct try_run *t, enum working_folder work)
                     isfinite (values[i]) ? "" : ": not a finite number, so the trial is a bad one");
         return EXIT_OK;
     }
-    failure_classify (&t->attempt, t->status, false, &v);
+    failure_classify (&t->attempt, t->status, false, NULL, &v);
     printf ("no result:  %s\n", v.why);
     print_longer (t);
     return EXIT_FAILED;

@@ -127,6 +127,7 @@ struct heal_verdict {
     double quiet;  /* seconds since any rank made progress */
     double limit;  /* as soon as 'quiet' reaches this, it is a hang */
     char why[256];
+    char before[128]; /* ", after rank 1 on n2 had ended with status 0", or "" */
 };
 
 /* Whether a rank is connected and its program runs. */
@@ -136,6 +137,9 @@ bool heal_lives (const struct heal_seen *r);
  * frozen.
  */
 bool heal_is_silent (const struct heal_seen *r, double now);
+
+/* The rank that failed first, or whose processes are gone; -1 if none has failed. */
+long heal_first_to_fail (const struct heal_seen *ranks, size_t n);
 
 /* Seconds since any rank made progress.  'output' is when the training last printed, logged or
  * saved anything.

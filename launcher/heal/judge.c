@@ -129,6 +129,27 @@ static long first_wrong (const struct heal_seen *ranks, size_t n, const struct h
     return first;
 }
 
+long heal_first_to_fail (const struct heal_seen *ranks, size_t n)
+{
+    return first_wrong (ranks, n, &(struct heal_limits){ .may_end = false });
+}
+
+/* A rank that ends early, even with status 0, leaves the others waiting, or makes them fail. */
+static void say_who_left (struct heal_verdict *v, const struct heal_seen *ranks, size_t n,
+                          double until)
+{
+    long left = -1;
+
+    for (size_t i = 0; i < n; i++)
+        if (ranks[i].over && ranks[i].status == 0 && ranks[i].at < until
+            && (left < 0 || ranks[i].at < ranks[left].at))
+            left = (long)i;
+    if (left >= 0)
+        snprintf (v->before, sizeof (v->before),
+                  ", after rank %ld on %.64s had ended with status 0", left,
+                  ranks[left].host ? ranks[left].host : "");
+}
+
 static void say_end (struct heal_verdict *v, const struct heal_seen *r)
 {
     int status = r->status;
@@ -140,8 +161,8 @@ static void say_end (struct heal_verdict *v, const struct heal_seen *r)
         snprintf (v->why, sizeof (v->why), "rank %ld on %s was killed by signal %d (%s)", v->rank,
                   v->host, signal, strsignal (signal));
     else
-        snprintf (v->why, sizeof (v->why), "rank %ld on %s ended with exit status %d", v->rank,
-                  v->host, WEXITSTATUS (status));
+        snprintf (v->why, sizeof (v->why), "rank %ld on %s ended with exit status %d%s", v->rank,
+                  v->host, WEXITSTATUS (status), v->before);
 }
 
 /* Write which node does not answer, and how many ranks it has. */
@@ -182,6 +203,7 @@ static void judge_first (struct heal_verdict *v, const struct heal_seen *ranks, 
     } else if (r->over) {
         blame_rank (v, HEAL_DIED, first, r);
         v->status = r->status;
+        say_who_left (v, ranks, n, r->at);
         say_end (v, r);
     } else {
         blame_rank (v, HEAL_CUT, first, r);
@@ -248,6 +270,9 @@ void heal_judge (const struct heal_seen *ranks, size_t n, const struct heal_limi
                   v->rank, v->host, now - ranks[silent].heard);
     } else if (quiet >= v->limit) {
         v->cause = HEAL_HANG;
-        snprintf (v->why, sizeof (v->why), "no rank has made progress for %.0f s", quiet);
+        if (!limits->may_end)
+            say_who_left (v, ranks, n, now);
+        snprintf (v->why, sizeof (v->why), "no rank has made progress for %.0f s%s", quiet,
+                  v->before);
     }
 }

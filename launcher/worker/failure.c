@@ -74,6 +74,16 @@ static bool is_note_line (const char *notes, const char *line)
            || is_healing_line (notes, line);
 }
 
+/* Returns NULL if there is nothing. */
+static char *read_healing (const char *dir)
+{
+    char path[PATH_MAX];
+
+    if (snprintf (path, sizeof (path), "%s/" HEALING_NAME, dir) >= (int)sizeof (path))
+        return NULL;
+    return file_read_now (path, HEALING_MOST, NULL, NULL, NULL);
+}
+
 /* Cut off the last line; NULL: none is left. */
 static char *cut_last_line (char *buf, size_t *n)
 {
@@ -102,14 +112,11 @@ enum { LAST_LINE = 200 };
 static int attempt_last_line (const char *dir, char line[LAST_LINE])
 {
     char buf[TAIL + 1];
-    char path[PATH_MAX];
     size_t n = read_log_tail (dir, buf);
     const char *last = NULL, *complaint = NULL;
-    char *notes = NULL, *text;
+    char *notes = read_healing (dir), *text;
     bool refused = false;
 
-    if (snprintf (path, sizeof (path), "%s/" HEALING_NAME, dir) < (int)sizeof (path))
-        notes = file_read_now (path, HEALING_MOST, NULL, NULL, NULL);
     while (!last && (text = cut_last_line (buf, &n)))
         if (slurm_complained (text)) {
             refused |= slurm_refused_step (text);
@@ -122,6 +129,101 @@ static int attempt_last_line (const char *dir, char line[LAST_LINE])
     if (!last)
         return -1;
     snprintf (line, LAST_LINE, "%s", last);
+    return 0;
+}
+
+/* ---- the last words of the rank that failed first ---- */
+
+/* Read the end of what the log had when the rank failed. */
+static size_t read_until (const char *dir, long long end, char buf[TAIL + 1])
+{
+    char path[PATH_MAX];
+    ssize_t n = -1;
+    int fd;
+
+    if (snprintf (path, sizeof (path), "%s/log", dir) < (int)sizeof (path)
+        && (fd = inside_open_any (path, O_RDONLY, 0, NULL)) >= 0) {
+        long long start = end > TAIL ? end - TAIL : 0;
+        n = pread (fd, buf, (size_t)(end - start), (off_t)start);
+        close (fd);
+    }
+    buf[n > 0 ? n : 0] = '\0';
+    return n > 0 ? (size_t)n : 0;
+}
+
+/* Whether the line only says that another process is gone, or repeats what another line says. */
+static bool is_consequence (const char *line)
+{
+    static const char *const words[] = { "Connection closed by peer",
+                                         "Connection reset by peer",
+                                         "Broken pipe",
+                                         "remote process exited",
+                                         "Socket closed",
+                                         "ChildFailedError" };
+
+    for (size_t i = 0; i < sizeof (words) / sizeof (*words); i++)
+        if (strstr (line, words[i]))
+            return true;
+    return false;
+}
+
+/* Skip the prefix "[rank1]: " of PyTorch.  Returns NULL if it is that of another rank. */
+static const char *line_of_rank (const char *line, long rank)
+{
+    char prefix[40];
+    size_t n = (size_t)snprintf (prefix, sizeof (prefix), "[rank%ld]: ", rank);
+
+    if (!strncmp (line, prefix, n))
+        return line + n;
+    return strncmp (line, "[rank", 5) ? line : NULL;
+}
+
+/* The most telling lines, from the best to the worst kind. */
+enum telling { TELLING_RAISED, TELLING_CONSEQUENCE, TELLING_SAID, TELLING_KINDS };
+
+/* After a Python traceback, whose frames are indented, the line has the exception. */
+static void weigh_line (const char *line, const char *notes, bool *in_trace,
+                        const char *found[TELLING_KINDS])
+{
+    if (!strncmp (line, "Traceback (most recent call last):", 34))
+        *in_trace = true;
+    else if (*line && *line != ' ' && *line != '\t' && !is_note_line (notes, line)) {
+        if (is_consequence (line))
+            found[TELLING_CONSEQUENCE] = line;
+        else
+            found[*in_trace ? TELLING_RAISED : TELLING_SAID] = line;
+        *in_trace = false;
+    }
+}
+
+/* Find the line that most likely tells why the rank failed: the last exception if Python ended
+ * because of one (status 1), or else the last line.  Returns 0, or -1 if there is none.
+ */
+static int words_of_rank (const char *dir, const struct first_failure *first, int status,
+                          char text[LAST_LINE])
+{
+    const char *found[TELLING_KINDS] = { NULL };
+    char buf[TAIL + 1];
+    size_t n = read_until (dir, first->printed, buf);
+    char *notes = read_healing (dir);
+    bool in_trace = false;
+    int kind = 0;
+
+    for (char *line = buf, *next; line < buf + n; line = next + 1) {
+        const char *own;
+        for (next = line; !ends_line (*next);)
+            next++;
+        *next = '\0';
+        in_trace &= status == 1;
+        if ((own = line_of_rank (line, first->rank)))
+            weigh_line (own, notes, &in_trace, found);
+    }
+    free (notes);
+    while (kind < TELLING_KINDS && !found[kind])
+        kind++;
+    if (kind == TELLING_KINDS)
+        return -1;
+    snprintf (text, LAST_LINE, "%s", found[kind]);
     return 0;
 }
 
@@ -234,12 +336,14 @@ static void apply_log_policy (const struct log_policy *policy, const char *line,
 }
 
 /* Without a matching policy, the last line is the most likely reason. */
-static void add_last_line (const struct trial_attempt *a, struct failure_class *v)
+static void add_last_line (const struct trial_attempt *a, const struct first_failure *first,
+                           int status, struct failure_class *v)
 {
     char line[LAST_LINE];
     size_t n = strlen (v->why);
 
-    if (attempt_last_line (a->dir, line) == 0)
+    if ((first && first->rank >= 0 && words_of_rank (a->dir, first, status, line) == 0)
+        || attempt_last_line (a->dir, line) == 0)
         snprintf (v->why + n, sizeof (v->why) - n, ": %s", line);
 }
 
@@ -321,7 +425,7 @@ static enum oom which_oom (const struct trial_attempt *a, int status, enum oom_k
 }
 
 void failure_classify (const struct trial_attempt *a, int status, enum oom_kill killed,
-                       struct failure_class *v)
+                       const struct first_failure *first, struct failure_class *v)
 {
     *v = (struct failure_class){ .error = disk_error (a->dir) };
     if (v->error) {
@@ -339,6 +443,6 @@ void failure_classify (const struct trial_attempt *a, int status, enum oom_kill 
         look_up_status (status, v);
     }
     if (search_log_policies (a, v) <= 0 && v->oom != OOM_HOST && status != 0)
-        add_last_line (a, v);
+        add_last_line (a, first, shell_status (status), v);
     policy_text (v->why); /* snprintf() may have cut it in the middle of a character */
 }

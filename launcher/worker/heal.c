@@ -140,7 +140,8 @@ void heal_begin (struct heal *h, struct worker *w, struct trial_attempt *a)
 
     *h = (struct heal){ .start = monotonic (),
                         .output = monotonic (),
-                        .learned.longest = w->tolerated };
+                        .learned.longest = w->tolerated,
+                        .first.rank = -1 };
     h->limits = (struct heal_limits){ .start = START_SECONDS,
                                       .least = e->worker->hang < 0 ? LEAST_SECONDS
                                                                    : (double)e->worker->hang,
@@ -213,6 +214,16 @@ static void observe_output (struct heal *h, const struct trial_attempt *a)
         return;
     h->limits.signs++;
     h->output = monotonic ();
+}
+
+/* What the log has now came before the other ranks noticed, who then print errors of their own. */
+static void observe_failure (struct heal *h)
+{
+    size_t n;
+    const struct heal_seen *ranks = rank_watch_seen (h->watch, &n);
+
+    if (h->first.rank < 0)
+        h->first = (struct first_failure){ heal_first_to_fail (ranks, n), h->printed };
 }
 
 /* Warn if no rank can reach the worker, for example because of a firewall. */
@@ -470,6 +481,7 @@ void heal_tick (struct heal *h, const struct trial_attempt *a, struct trainer *t
         return;
     rank_watch_serve (h->watch);
     observe_output (h, a);
+    observe_failure (h);
     /* whoever stopped this worker, such as scontrol suspend, may have stopped the ranks, too */
     if (h->ticked > 0 && now - h->ticked > PAUSE_SECONDS)
         h->output = now;
@@ -520,8 +532,8 @@ void heal_explain (const struct heal *h, struct failure_class *v)
     if (h->verdict.cause != HEAL_DIED || strstr (h->verdict.why, "by signal"))
         snprintf (v->why, sizeof (v->why), "%s", h->verdict.why);
     else
-        snprintf (v->why, sizeof (v->why), "%s: rank %ld on %s was the first to end", was,
-                  h->verdict.rank, h->verdict.host);
+        snprintf (v->why, sizeof (v->why), "%s: rank %ld on %s was the first to fail%s", was,
+                  h->verdict.rank, h->verdict.host, h->verdict.before);
     policy_text (v->why);
 }
 

@@ -36,8 +36,9 @@ struct heal {
     bool left;    /* srun was killed */
     long dumps;   /* number of stack dumps so far */
     double start, output;
-    double ticked;          /* when heal_tick() was last called; 0: never */
-    long long printed;      /* bytes in the log */
+    double ticked;     /* when heal_tick() was last called; 0: never */
+    long long printed; /* bytes in the log */
+    struct first_failure first;
     struct timespec logged; /* when metrics.h5 last changed; 0: it does not exist */
     bool warned;
     enum heal_steps steps;    /* found out when the first check cannot be run */

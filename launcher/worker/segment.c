@@ -466,7 +466,7 @@ static void judge_loss (const struct segment *s, struct segment_report *r)
 
 static void classify_end (const struct segment *s, struct failure_class *v)
 {
-    failure_classify (&s->attempt, s->status, oom_kill_of (s), v);
+    failure_classify (&s->attempt, s->status, oom_kill_of (s), &s->heal.first, v);
     v->status = shell_status (s->status);
     if (v->oom != OOM_NONE)
         v->cause = "OutOfMemory";

@@ -254,11 +254,18 @@ struct failure_class {
     char why[512];     /* the reason, to be shown to the user */
 };
 
+/* The rank of an attempt that failed first. */
+struct first_failure {
+    long rank;         /* -1: none has failed, or it is not known which */
+    long long printed; /* bytes in the attempt's log when it failed */
+};
+
 /* Classify an attempt whose trainer ended without a result, with the wait status 'status';
  * 'killed': what the kernel's OOM killer did meanwhile.  Applies log_policies to the attempt's log.
+ * 'first' is NULL if the attempt has no ranks.
  */
 void failure_classify (const struct trial_attempt *a, int status, enum oom_kill killed,
-                       struct failure_class *v);
+                       const struct first_failure *first, struct failure_class *v);
 
 /* The bad nodes, one per line, that the check before the trainer's start (--dl-check) found.  The
  * caller frees the text.  Returns NULL if there are none.

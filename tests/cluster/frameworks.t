@@ -199,7 +199,7 @@ print(s["state"], *(c["type"] + ":" + c["reason"] for c in s["conditions"] if c[
 END
 )" "completed Succeeded:TrainingCompleted 2 True" "$name: its end, two attempts, and a metric"
     is "$(causes "$name")" "RankDied " "$name: the cause"
-    dl report "$name" >report.out 2>&1 && grep -q 'rank [01] on n[12] \(was killed by signal 9\|ended with\|was the first to end\)' "$name-0001.html"
+    dl report "$name" >report.out 2>&1 && grep -q 'rank [01] on n[12] \(was killed by signal 9\|ended with\|was the first to fail\)' "$name-0001.html"
     ok $? "$name: dl report has it"
 done
 ended ddp

@@ -41,6 +41,8 @@ static const struct {
 };
 /* clang-format on */
 
+static const struct first_failure *first; /* that judge() passes on */
+
 static void judge (const struct log_policy *list, size_t n, int status, enum oom_kill killed,
                    struct failure_class *v)
 {
@@ -53,7 +55,7 @@ static void judge (const struct log_policy *list, size_t n, int status, enum oom
     exp.metric = &metric;
     exp.failures = &failures;
     snprintf (a.dir, sizeof (a.dir), "%s", dir);
-    failure_classify (&a, status, killed, v);
+    failure_classify (&a, status, killed, first, v);
     experiment_destroy (parts);
 }
 
@@ -158,6 +160,69 @@ static void lines_of_logs (void **state)
         assert_int_equal (v.last, logs[i].last);
         assert_false (v.free);
     }
+}
+
+#define TRACE "Traceback (most recent call last):\n  File \"a.py\", line 9\n    step()\n"
+#define LOST  TRACE "RuntimeError: [pair.cc:598] Connection closed by peer [10.0.0.2]:4711\n"
+
+/* clang-format off */
+static const struct {
+    int status;
+    const char *before, *after; /* what the log had when rank 1 failed, and what came after that */
+    const char *why;
+} firsts[] = {
+    { 1, "step=4\n" TRACE "ValueError: bad data\n", LOST,           "exit status 1: ValueError: bad data" },
+    { 1, "step=4\n" TRACE "ValueError: bad data\n" LOST, "",        "exit status 1: ValueError: bad data" },
+    { 1, LOST TRACE "ValueError: bad data\nstep=5\n", "step=6\n",   "exit status 1: ValueError: bad data" },
+    { 1, TRACE "KeyError: 'x'\n\nDuring handling of the above exception:\n\n" TRACE "ValueError: bad data\n", LOST,
+                                                                    "exit status 1: ValueError: bad data" },
+    { 1, "step=4\n" LOST, "step=5\n",                               "exit status 1: RuntimeError: [pair.cc:598] Connection closed by peer [10.0.0.2]:4711" },
+    { 1, "[rank1]: " TRACE "[rank1]: ValueError: bad data\n[rank0]: KeyError: 0\n", "",
+                                                                    "exit status 1: ValueError: bad data" },
+    { 7, TRACE "ValueError: handled\nno data\n", "step=5\n",        "exit status 7: no data" },
+    { 7, "no data\nsrun: error: n2: task 1: Exited\n  \n", "step=5\n", "exit status 7: no data" },
+    { 7, "", "step=5\n",                                            "exit status 7: step=5" },
+    { 7, "srun: error: n2: task 1: Exited\n", "dl: rank 0 waits\nlast", "exit status 7: last" },
+};
+/* clang-format on */
+
+/* The reason is what the rank that failed first has printed, not what the others print then. */
+static void lines_of_the_first_rank (void **state)
+{
+    struct failure_class v;
+    char log[1024];
+
+    for (size_t i = 0; i < COUNT (firsts); i++) {
+        struct first_failure f = { 1, (long long)strlen (firsts[i].before) };
+        snprintf (log, sizeof (log), "%s%s", firsts[i].before, firsts[i].after);
+        put ("log", log, strlen (log));
+        first = &f;
+        judge (NULL, 0, EXIT (firsts[i].status), KILLED_NOTHING, &v);
+        first = NULL;
+        assert_string_equal (v.why, firsts[i].why);
+    }
+    assert_int_equal (remove (in_dir ("log")), 0);
+}
+
+/* It is among the last 16 KiB of what was there, however much the others print. */
+static void much_is_printed (void **state)
+{
+    static char log[100001];
+    struct first_failure f = { 1, 40000 };
+    struct failure_class v;
+
+    memset (log, '\n', sizeof (log) - 1);
+    memcpy (log + 39000, TRACE "ValueError: x", strlen (TRACE "ValueError: x"));
+    memcpy (log + 90000, TRACE "KeyError: y", strlen (TRACE "KeyError: y"));
+    put ("log", log, sizeof (log) - 1);
+    first = &f;
+    judge (NULL, 0, EXIT (1), KILLED_NOTHING, &v);
+    assert_string_equal (v.why, "exit status 1: ValueError: x");
+    f.rank = -1;
+    judge (NULL, 0, EXIT (1), KILLED_NOTHING, &v);
+    assert_string_equal (v.why, "exit status 1: KeyError: y");
+    first = NULL;
+    assert_int_equal (remove (in_dir ("log")), 0);
 }
 
 static void several_policies (void **state)
@@ -337,10 +402,12 @@ static void ends_of_members (void **state)
 }
 
 static const struct CMUnitTest tests[] = {
-    IN_FOLDER (table_of_ends),   cmocka_unit_test (manual_has_it), IN_FOLDER (bad_nodes),
-    IN_FOLDER (lines_of_logs),   IN_FOLDER (several_policies),     IN_FOLDER (long_lines),
-    IN_FOLDER (long_logs),       cmocka_unit_test (bad_patterns),  IN_FOLDER (runs_out),
-    IN_FOLDER (ends_of_members),
+    IN_FOLDER (table_of_ends),    cmocka_unit_test (manual_has_it),
+    IN_FOLDER (bad_nodes),        IN_FOLDER (lines_of_the_first_rank),
+    IN_FOLDER (much_is_printed),  IN_FOLDER (lines_of_logs),
+    IN_FOLDER (several_policies), IN_FOLDER (long_lines),
+    IN_FOLDER (long_logs),        cmocka_unit_test (bad_patterns),
+    IN_FOLDER (runs_out),         IN_FOLDER (ends_of_members),
 };
 
 RUN_TESTS (tests)

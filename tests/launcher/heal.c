@@ -71,6 +71,34 @@ static void the_first_rank_to_end_is_blamed (void **state)
     assert_string_equal (judge (r, &begun, 104).why, "rank 1 on n1 ended with exit status 1");
 }
 
+/* The others fail in their next collective, because one of them has left. */
+static void a_rank_that_left_is_named (void **state)
+{
+    struct heal_seen r[N];
+    struct heal_verdict v;
+
+    fill (r);
+    r[0].over = r[1].over = r[3].over = true;
+    r[1].at = 103;
+    r[3].at = 103.5;
+    r[0].status = 1 << 8;
+    r[0].at = 104;
+    v = judge (r, &begun, 104);
+    assert_int_equal (v.rank, 0);
+    assert_string_equal (
+        v.why, "rank 0 on n1 ended with exit status 1, after rank 1 on n1 had ended with status 0");
+    assert_string_equal (v.before, ", after rank 1 on n1 had ended with status 0");
+    assert_int_equal (heal_first_to_fail (r, N), 0);
+    r[0].at = 102;
+    assert_string_equal (judge (r, &begun, 104).why, "rank 0 on n1 ended with exit status 1");
+    r[0].status = 0;
+    assert_int_equal (heal_first_to_fail (r, N), -1);
+    v = judge (r, &begun, 130);
+    assert_int_equal (v.cause, HEAL_HANG);
+    assert_string_equal (
+        v.why, "no rank has made progress for 26 s, after rank 0 on n1 had ended with status 0");
+}
+
 /* If ranks have roles, job_judge() decides what their exit means, so it is no failure here.  A rank
  * that vanished is still one.
  */
@@ -506,6 +534,7 @@ int main (void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (nothing_is_wrong),
         cmocka_unit_test (the_first_rank_to_end_is_blamed),
+        cmocka_unit_test (a_rank_that_left_is_named),
         cmocka_unit_test (ranks_with_a_role_may_end),
         cmocka_unit_test (a_node_is_lost),
         cmocka_unit_test (ranks_are_missing),
