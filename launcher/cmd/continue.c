@@ -160,7 +160,7 @@ static bool others_continue (const struct sweep *s, const struct continue_option
            && (!opt->length || opt->length == c->max_length) && peer_count (s->dir, 0, NULL) > 0;
 }
 
-static int say_goes_on (const struct sweep *s, const struct continue_options *opt)
+static int print_is_running (const struct sweep *s, const struct continue_options *opt)
 {
     if (opt->start.detach)
         puts (s->dir);
@@ -198,7 +198,7 @@ static int continue_sweep (struct sweep *s, const struct continue_options *opt)
 
     while (rv == -1) {
         if (others_continue (s, opt))
-            return say_goes_on (s, opt);
+            return print_is_running (s, opt);
         if ((rv = check_continue (s, opt)) || (rv = code_prepare (s)))
             return rv;
         rv = put_rehearsed (s, &event, 1, opt);

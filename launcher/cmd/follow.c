@@ -44,7 +44,7 @@ struct follow_view {
     struct executor *x;
     bool tty;
     struct picture picture;
-    struct changes *said;
+    struct changes *printed;
     char note[sizeof (((struct executor *)NULL)->note)]; /* the note printed last */
 };
 
@@ -58,7 +58,7 @@ static void on_follow_interrupt (int sig)
 
 /* ---- the end ---- */
 
-static void say_files (const struct sweep *s)
+static void print_file_layout (const struct sweep *s)
 {
     printf ("files: %s/\n"
             "  experiment.conf  trials/NNNN/a.K/{hparams.json, metrics.h5, "
@@ -67,7 +67,7 @@ static void say_files (const struct sweep *s)
 }
 
 /* No trial has a result, so print the first failure. */
-static void say_why (const struct sweep *s)
+static void print_first_failure (const struct sweep *s)
 {
     char *dir = shell_word (s->dir);
 
@@ -81,14 +81,14 @@ static void say_why (const struct sweep *s)
     free (dir);
 }
 
-static void say_best (const struct sweep *s)
+static void print_best_or_failure (const struct sweep *s)
 {
     const struct sweep_trial *t = sweep_trial (s, sweep_best (s));
     char *text;
 
     print_best (s);
     if (!t && !s->nresults && !sweep_is_faulty (s))
-        say_why (s);
+        print_first_failure (s);
     if (!t)
         return;
     text = trial_text (s, t);
@@ -118,10 +118,10 @@ static int conclude_follow (struct follow_view *v, bool workers_left)
     struct sweep *s = v->s;
     char elapsed[32];
 
-    duration_text (elapsed, sizeof (elapsed), monotonic () - v->said->start);
+    duration_text (elapsed, sizeof (elapsed), monotonic () - v->printed->start);
     printf ("\n%s: %s after %s, %ld trial%s\n", s->exp->name, state_text (s), elapsed, s->ntrials,
             s->ntrials == 1 ? "" : "s");
-    say_best (s);
+    print_best_or_failure (s);
     print_failed (s);
     print_limits (s);
     print_shared_files (s);
@@ -130,7 +130,7 @@ static int conclude_follow (struct follow_view *v, bool workers_left)
     print_excluded (s);
     print_fault (s);
     print_results (s);
-    say_files (s);
+    print_file_layout (s);
     /* requeued tasks would find nothing to do */
     if (sweep_has_ended (s) && *v->x->job)
         executor_cancel (s, "--state=PENDING", NULL);
@@ -170,13 +170,13 @@ static void pause_watch (struct follow_view *v)
 }
 
 /* Print why Slurm does not start the job yet. */
-static void say_note (struct follow_view *v)
+static void print_queue_note (struct follow_view *v)
 {
     char elapsed[32];
 
     if (v->s->ntrials || v->x->ops == &executor_local || !strcmp (v->note, v->x->note))
         return;
-    duration_text (elapsed, sizeof (elapsed), monotonic () - v->said->start);
+    duration_text (elapsed, sizeof (elapsed), monotonic () - v->printed->start);
     snprintf (v->note, sizeof (v->note), "%s", v->x->note);
     printf ("%8s  %s\n", elapsed, v->note);
     fflush (stdout);
@@ -190,8 +190,8 @@ static int follow_until_end (struct follow_view *v, struct slurmdl_error *err)
 
     while (!interrupted && v->s->state == SWEEP_RUNNING && workers) {
         if (!v->tty) {
-            changes_say (v->said, v->s);
-            say_note (v);
+            changes_print (v->printed, v->s);
+            print_queue_note (v);
         } else if (looks++ % DRAW_EVERY == 0)
             draw_follow (v);
         pause_watch (v);
@@ -202,7 +202,7 @@ static int follow_until_end (struct follow_view *v, struct slurmdl_error *err)
             log_confirm (v->s->log);
     }
     if (!v->tty)
-        changes_say (v->said, v->s);
+        changes_print (v->printed, v->s);
     return workers;
 }
 
@@ -225,10 +225,10 @@ void follow_signals (void)
     sigaction (SIGTERM, &sa, NULL);
 }
 
-int follow (struct sweep *s, struct executor *x, struct changes *said)
+int follow (struct sweep *s, struct executor *x, struct changes *printed)
 {
     struct follow_view v = {
-        .s = s, .x = x, .tty = screen_is_there (), .picture.s = s, .said = said
+        .s = s, .x = x, .tty = screen_is_there (), .picture.s = s, .printed = printed
     };
     struct slurmdl_error err = { "" };
     int workers;
@@ -238,7 +238,7 @@ int follow (struct sweep *s, struct executor *x, struct changes *said)
     printf ("%s: searcher %s, %ld worker%s (%s%s%s)\n", s->dir, s->exp->search->searcher,
             x->granted, x->granted == 1 ? "" : "s", x->ops->name, *x->job ? " job " : "", x->job);
     print_direction (s);
-    said->start = monotonic ();
+    printed->start = monotonic ();
     if (v.tty)
         screen_take (false);
     else
@@ -264,7 +264,7 @@ int follow (struct sweep *s, struct executor *x, struct changes *said)
 struct watch_for_workers {
     double next; /* time of the next check */
     int looks;
-    bool said; /* the user knows that no worker is active */
+    bool warned; /* the user knows that no worker is active */
 };
 
 static const double look_every = 1;
@@ -299,7 +299,7 @@ static bool is_left_alone (struct sweep *s, const struct worker_view *v)
 }
 
 /* Warn that workers may never start.  Returns whether it did. */
-static bool say_idle (const struct sweep *s, const struct worker_view *v)
+static bool warn_of_idle_workers (const struct sweep *s, const struct worker_view *v)
 {
     const struct submit *job = v->alive ? NULL : workers_awaited (s, v);
     char text[PATH_MAX + 512];
@@ -320,7 +320,7 @@ static bool say_idle (const struct sweep *s, const struct worker_view *v)
 }
 
 /* Print that no worker is left, and why. */
-static void say_workers_gone (const struct sweep *s)
+static void complain_workers_gone (const struct sweep *s)
 {
     char text[PATH_MAX + 512] = "";
 
@@ -345,8 +345,8 @@ static bool workers_are_gone (struct sweep *s, struct watch_for_workers *w)
         return false;
     v = workers_look (s);
     gone = is_left_alone (s, &v);
-    if (!gone && !w->said && w->looks > 0 && s->state == SWEEP_RUNNING)
-        w->said = say_idle (s, &v);
+    if (!gone && !w->warned && w->looks > 0 && s->state == SWEEP_RUNNING)
+        w->warned = warn_of_idle_workers (s, &v);
     free (v.list);
     w->next = now + idle_every - (w->looks++ ? 0 : first_look);
     return gone;
@@ -411,7 +411,7 @@ static int wait_for_sweep_end (struct sweep *s, double seconds)
         if (sweep_sync (s, &err) < 0)
             return fail (&err);
         if (workers_are_gone (s, &w)) {
-            say_workers_gone (s);
+            complain_workers_gone (s);
             return EXIT_NO_WORKERS;
         }
     }
@@ -458,7 +458,7 @@ enum watch_end { WATCH_ENDED, WATCH_LEFT, WATCH_GONE, WATCH_ERROR };
 
 static enum watch_end watch_in_window (struct sweep *s, double seconds, struct slurmdl_error *err)
 {
-    struct watch_for_workers w = { .said = true };
+    struct watch_for_workers w = { .warned = true };
     struct picture p = { .s = s };
     enum watch_end end = WATCH_ENDED;
 
@@ -492,7 +492,7 @@ static enum watch_end watch_as_lines (struct sweep *s, double seconds, struct sl
     while (end == WATCH_ENDED && s->state == SWEEP_RUNNING && !ferror (stdout)) {
         screen_wait (seconds);
         end = sweep_sync (s, err) < 0 ? WATCH_ERROR : WATCH_ENDED;
-        changes_say (&c, s);
+        changes_print (&c, s);
         if (end == WATCH_ENDED && workers_are_gone (s, &w))
             end = WATCH_GONE;
     }
@@ -529,7 +529,7 @@ int cmd_watch (const struct command_line *line)
     else {
         conclude_watch (s);
         if (how == WATCH_GONE)
-            say_workers_gone (s);
+            complain_workers_gone (s);
         rv = how == WATCH_GONE ? EXIT_NO_WORKERS : follow_status (s);
     }
     sweep_close (s);

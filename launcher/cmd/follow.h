@@ -9,9 +9,9 @@
 #include "launcher/worker/worker.h"
 
 /* Show progress until the sweep ends, is stopped, or runs out of workers.  If
- * standard output is not a terminal, print only changes that 'said' does not have.
+ * standard output is not a terminal, print only changes that 'printed' does not have.
  */
-int follow (struct sweep *s, struct executor *x, struct changes *said);
+int follow (struct sweep *s, struct executor *x, struct changes *printed);
 
 /* From now on, ^C and SIGTERM stop the workers that follow() finds. */
 void follow_signals (void);

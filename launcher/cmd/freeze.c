@@ -249,7 +249,7 @@ static bool has_other_programs (const struct sweep *s, const struct code_archive
 }
 
 /* Users who edit a script and resume expect the trials to run the new one. */
-static void say_changed (const struct sweep *s)
+static void warn_of_changed_code (const struct sweep *s)
 {
     complain ("%s: the code has changed since it was frozen; the trials keep running the old code, "
               "because it has results: 'dl diff %s %s' shows what has changed, 'dl run' creates an "
@@ -272,7 +272,7 @@ int code_mend (const struct sweep *s, char digest[DIGEST_SIZE])
     changed = rv == 0 && a.data && strcmp (a.digest, s->code);
     if (changed && s->nresults > 0) {
         if (has_other_programs (s, &a))
-            say_changed (s);
+            warn_of_changed_code (s);
     } else if (changed) {
         mask = store_umask (s->dir);
         rv = store_put (s->dir, &a, &err);

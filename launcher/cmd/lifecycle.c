@@ -42,7 +42,7 @@ static long long delay_of (const struct sweep *s)
 }
 
 /* Print that the workers will end on their own. */
-static void say_soft (const struct sweep *s, const char *what, const char *how)
+static void end_workers_softly (const struct sweep *s, const char *what, const char *how)
 {
     struct worker_view v = workers_look (s);
 
@@ -56,17 +56,17 @@ static void say_soft (const struct sweep *s, const char *what, const char *how)
     free (v.list);
 }
 
-static void say_pause (const struct sweep *s)
+static void finish_pause (const struct sweep *s)
 {
-    say_soft (s, "paused; its workers save what they have", "dl resume");
+    end_workers_softly (s, "paused; its workers save what they have", "dl resume");
 }
 
-static void say_stop (const struct sweep *s)
+static void finish_stop (const struct sweep *s)
 {
-    say_soft (s, "stopped; its trials save a checkpoint", "dl continue");
+    end_workers_softly (s, "stopped; its trials save a checkpoint", "dl continue");
 }
 
-static void say_kill (const struct sweep *s)
+static void finish_kill (const struct sweep *s)
 {
     struct slurmdl_error err = { "" };
 
@@ -80,10 +80,10 @@ static const struct state_request {
     enum event_op op;
     enum sweep_state state;
     bool ends; /* so it has no effect on an experiment that has ended */
-    void (*say) (const struct sweep *s);
-} pause_request = { EVENT_PAUSE, SWEEP_PAUSED, false, say_pause },
-  stop_request = { EVENT_STOP, SWEEP_STOPPED, true, say_stop },
-  kill_request = { EVENT_KILL, SWEEP_KILLED, true, say_kill };
+    void (*finish) (const struct sweep *s);
+} pause_request = { EVENT_PAUSE, SWEEP_PAUSED, false, finish_pause },
+  stop_request = { EVENT_STOP, SWEEP_STOPPED, true, finish_stop },
+  kill_request = { EVENT_KILL, SWEEP_KILLED, true, finish_kill };
 
 static bool request_is_allowed (const struct sweep *s, const void *op)
 {
@@ -91,7 +91,7 @@ static bool request_is_allowed (const struct sweep *s, const void *op)
 }
 
 /* Print why the request does not apply to the experiment's current state. */
-static int say_why_not (const struct sweep *s, const struct state_request *w)
+static int print_why_not (const struct sweep *s, const struct state_request *w)
 {
     if (s->state == w->state) {
         printf ("%s is already %s\n", s->dir, sweep_state_name (s->state));
@@ -115,7 +115,7 @@ static int put_request (struct sweep *s, const struct state_request *w, struct s
 /* The disk is too full for the request.  Cancel the jobs anyway, so that they release
  * their nodes.
  */
-static int say_full (struct sweep *s, const struct state_request *w, const char *why)
+static int cancel_on_full_disk (struct sweep *s, const struct state_request *w, const char *why)
 {
     struct slurmdl_error err = { "" };
     int rv = executor_cancel (s, NULL, &err);
@@ -140,11 +140,11 @@ static int grant (struct sweep *s, const struct state_request *w)
         error_clear (&err);
         if (disk_reserve_spend (s->dir) < 0
             || ((rv = put_request (s, w, &err)) < 0 && disk_is_full (errno)))
-            return say_full (s, w, why);
+            return cancel_on_full_disk (s, w, why);
     }
     if (rv == 0)
-        w->say (s);
-    return rv < 0 ? fail_on (s, &err) : rv == 0 ? EXIT_OK : say_why_not (s, w);
+        w->finish (s);
+    return rv < 0 ? fail_on (s, &err) : rv == 0 ? EXIT_OK : print_why_not (s, w);
 }
 
 static int request_state (const struct command_line *line, const struct state_request *w)
@@ -291,7 +291,7 @@ static int resume_sweep (struct sweep *s, const struct command_line *line)
     if (rv < 0)
         return fail_on (s, &err);
     if (rv == 1 && s->state == SWEEP_RUNNING) {
-        return say_others_start (s);
+        return print_others_start (s);
     }
     if (*code && s->code && !strcmp (s->code, code)) {
         puts ("the code has changed, and there is no result yet: the trials run the current code");

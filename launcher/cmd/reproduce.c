@@ -195,7 +195,7 @@ static bool pieces_text (const struct sweep_trial *t, int64_t length, char *buf,
 }
 
 /* Print why the values may differ. */
-static void say_pieces (const struct sweep_trial *t, int64_t length)
+static void print_pieces_note (const struct sweep_trial *t, int64_t length)
 {
     char text[64];
 
@@ -242,7 +242,7 @@ static int compare_metrics (const struct try_run *t, const struct sweep *s)
         same &= equal;
     }
     if (!same)
-        say_pieces (old, t->attempt.length);
+        print_pieces_note (old, t->attempt.length);
     return same ? EXIT_OK : EXIT_FAILED;
 }
 

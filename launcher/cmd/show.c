@@ -223,7 +223,7 @@ struct filter {
     struct constraint program;
 };
 
-static void say_unknown (const struct column_names *names, const char *at)
+static void complain_unknown_column (const struct column_names *names, const char *at)
 {
     char word[64];
     bool quoted = *at == '`';
@@ -254,7 +254,7 @@ static int compile_filter (struct filter *f, const char *text)
     }
     why = constraint_compile (&f->program, text, &names, &column);
     if (why && errno == ENOENT)
-        say_unknown (f->names, text + column - 1);
+        complain_unknown_column (f->names, text + column - 1);
     else if (why) /* only states have a fixed set of choices */
         complain ("--where: column %d: %s%s", column, why,
                   errno == EDOM ? " (states are open, paused, completed, failed, 'stopped early' "

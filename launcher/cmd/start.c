@@ -105,8 +105,8 @@ static bool take_back (struct sweep *s)
     return true;
 }
 
-static void say_not_started (struct sweep *s, const struct executor *x, bool is_new,
-                             const char *why)
+static void complain_not_started (struct sweep *s, const struct executor *x, bool is_new,
+                                  const char *why)
 {
     if (x->refused && is_new && take_back (s))
         complain ("%s; no experiment was created; correct the file or use --set, and run again",
@@ -133,7 +133,7 @@ static int start_or_not (struct sweep *s, const struct start_options *opt, bool 
                          const struct start_earlier *earlier)
 {
     struct slurmdl_error err = { "" };
-    struct changes said = { 0 };
+    struct changes printed = { 0 };
     struct executor x;
     int rv = code_prepare (s);
 
@@ -143,19 +143,19 @@ static int start_or_not (struct sweep *s, const struct start_options *opt, bool 
         return rv;
     }
     executor_open (&x, s, opt->local, (long)opt->workers);
-    changes_skip (&said, s);
+    changes_skip (&printed, s);
     if (opt->local)
         follow_signals ();
     if (x.ops->start (&x, &err) < 0) {
-        say_not_started (s, &x, is_new, err.text);
+        complain_not_started (s, &x, is_new, err.text);
         rv = EXIT_SLURM;
     } else if (earlier && queue_retire_unseen (s, &earlier->seen, earlier->nsubmits, &err) < 0)
         rv = fail_on (s, &err);
     else if (opt->detach && !opt->local)
         puts (s->dir);
     else
-        rv = follow (s, &x, &said);
-    changes_free (&said);
+        rv = follow (s, &x, &printed);
+    changes_free (&printed);
     x.ops->close (&x);
     return rv;
 }
@@ -179,7 +179,7 @@ static long tasks_in_queue (const struct sweep *s, struct queue *q, bool running
     return n;
 }
 
-static int say_queued (const struct sweep *s, const struct queue *q)
+static int print_queued (const struct sweep *s, const struct queue *q)
 {
     long pending = 0;
 
@@ -191,7 +191,7 @@ static int say_queued (const struct sweep *s, const struct queue *q)
     return EXIT_OK;
 }
 
-int say_others_start (const struct sweep *s)
+int print_others_start (const struct sweep *s)
 {
     printf ("%s: another command has just started its workers\n", s->dir);
     return EXIT_OK;
@@ -226,7 +226,7 @@ int start_missing_workers (struct sweep *s, const struct start_options *opt, boo
     if (opt->local || s->nsubmits == 0) {
         rv = running ? announce_start (s, &err) : 0;
         return rv < 0    ? fail_on (s, &err)
-               : rv == 1 ? say_others_start (s)
+               : rv == 1 ? print_others_start (s)
                          : start_or_not (s, opt, false, NULL);
     }
     tasks = executor_tasks (s->exp, trust_workers (s));
@@ -235,10 +235,10 @@ int start_missing_workers (struct sweep *s, const struct start_options *opt, boo
         mine.workers = missing < tasks ? missing * s->exp->resources->lanes : 0;
         rv = running ? announce_start (s, &err) : 0;
         rv = rv < 0    ? fail_on (s, &err)
-             : rv == 1 ? say_others_start (s)
+             : rv == 1 ? print_others_start (s)
                        : start_or_not (s, &mine, false, &before);
     } else
-        rv = say_queued (s, &before.seen);
+        rv = print_queued (s, &before.seen);
     free (before.seen.list);
     return rv;
 }

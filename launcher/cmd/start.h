@@ -33,4 +33,4 @@ int make_new_and (struct experiment *e, const struct command_line *line,
                   const struct start_options *opt, int (*f) (struct sweep *s));
 
 /* Print that another command got there first and starts the workers.  Returns EXIT_OK. */
-int say_others_start (const struct sweep *s);
+int print_others_start (const struct sweep *s);

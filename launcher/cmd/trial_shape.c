@@ -273,7 +273,7 @@ static size_t add_partitions (const struct shapes *s, char *buf, size_t size)
     return n < size ? n : size - 1;
 }
 
-static int say_impossible (const struct shapes *s, struct slurmdl_error *err)
+static int fail_without_shape (const struct shapes *s, struct slurmdl_error *err)
 {
     char text[512] = "no partition has GPUs";
     char near[64] = "";
@@ -343,8 +343,9 @@ static enum shape_choice shape_choose (const struct experiment *e, struct shape 
         if (fits_one_node (s))
             rv = SHAPE_UNCHANGED;
         else
-            rv = (s->n ? choose_shape (s, best, err) : say_impossible (s, err)) < 0 ? SHAPE_FAILED
-                                                                                    : SHAPE_CHOSEN;
+            rv = (s->n ? choose_shape (s, best, err) : fail_without_shape (s, err)) < 0
+                     ? SHAPE_FAILED
+                     : SHAPE_CHOSEN;
     } else if (e->resources->gpus == 0)
         rv = SHAPE_UNCHANGED; /* sbatch will report the error */
     if (s->chosen)
@@ -399,7 +400,7 @@ static void preempt_text (char *buf, size_t size, const struct shape *s)
                   s->preempts, s->partition, s->how);
 }
 
-static void say_shape (const struct experiment *e, const struct shape *s)
+static void print_shape (const struct experiment *e, const struct shape *s)
 {
     char when[160];
     char preempted[800];
@@ -415,7 +416,7 @@ static void say_shape (const struct experiment *e, const struct shape *s)
 }
 
 /* Print several nodes that the user chose. */
-static void say_given (const struct experiment *e)
+static void print_given_shape (const struct experiment *e)
 {
     const struct shape s = { .nodes = (long)e->resources->nodes,
                              .gpus = (long)e->resources->node_gpus,
@@ -423,7 +424,7 @@ static void say_given (const struct experiment *e)
                              .seconds = -1 };
 
     if (e->resources->slots > 0 && e->resources->nodes > 1)
-        say_shape (e, &s);
+        print_shape (e, &s);
 }
 
 /* Without Slurm, all GPUs are those of this machine, and one command gets all of them.  Returns an
@@ -440,7 +441,7 @@ static int find_shape (const struct experiment *e, const struct start_options *o
         return e->resources->gpus > 0 ? 0 : -1;
     choice = shape_choose (e, shape, &err);
     if (choice == SHAPE_CHOSEN)
-        say_shape (e, shape);
+        print_shape (e, shape);
     if (choice != SHAPE_FAILED)
         return choice == SHAPE_CHOSEN ? 0 : -1;
     if (errno != EPROTO)
@@ -461,7 +462,7 @@ int gpus_to_nodes (struct experiment **e, const char *path, const struct edit *e
 
     if (!shape_is_open (*e)) {
         if (!opt->local)
-            say_given (*e);
+            print_given_shape (*e);
         return EXIT_OK;
     }
     if ((rv = find_shape (*e, opt, &shape)) == -1)

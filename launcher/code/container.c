@@ -384,7 +384,7 @@ bool container_by_srun (const struct software *s, const char *dir)
     free (image);
     if (s->runtime || !takes)
         return s->runtime && !strcmp (s->runtime, container_runtimes[0]);
-    slurm_srun_says ("--help", text, sizeof (text));
+    slurm_srun_output ("--help", text, sizeof (text));
     return strstr (text, "--container-mounts");
 }
 

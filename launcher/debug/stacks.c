@@ -12,7 +12,7 @@
 
 #include "launcher/sys/alloc.h"
 
-enum { LINE = 1024, PLACES_SAID = 4 };
+enum { LINE = 1024, PLACES_SHOWN = 4 };
 
 enum section { NONE, PYTHON, NATIVE, KERNEL };
 
@@ -419,11 +419,11 @@ char *stacks_line (const struct stack *stacks, const size_t *group, size_t n, ch
     char ranks[128];
     char place[512];
     const char *in;
-    size_t said = 0;
+    size_t shown = 0;
     size_t end;
 
     *buf = '\0';
-    for (size_t i = 0; i < n && said < PLACES_SAID; i = end, said++) {
+    for (size_t i = 0; i < n && shown < PLACES_SHOWN; i = end, shown++) {
         for (end = i; end < n && group[end] == group[i]; end++)
             ;
         stacks_ranks (stacks + i, end - i, ranks, sizeof (ranks));

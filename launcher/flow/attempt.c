@@ -400,8 +400,8 @@ static char *file_left_elsewhere (const struct flow_scope *c, const char *line, 
 }
 
 /* The last lines of a sweep are names of files, which explain nothing. */
-static int say_why_it_failed (const struct flow_scope *c, const struct attempt_end *end,
-                              struct slurmdl_error *err)
+static int fail_attempt (const struct flow_scope *c, const struct attempt_end *end,
+                         struct slurmdl_error *err)
 {
     const char *why = end->report.verdict.why, *by = "";
     int status = WIFEXITED (end->report.status) ? WEXITSTATUS (end->report.status) : 0;
@@ -455,7 +455,7 @@ int attempt_run (const struct flow_scope *c, struct attempt_end *end, struct slu
     if (r->stop)
         return errorf (err, "it was asked to end (%s)", strsignal (r->stop));
     if (r->status || r->out_of_time)
-        return say_why_it_failed (c, end, err);
+        return fail_attempt (c, end, err);
     if (c->s->sweep)
         return flow_sweep_take (c, end, err);
     end->outputs = flow_take_outputs (c, err);

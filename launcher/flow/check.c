@@ -378,7 +378,7 @@ static bool step_is_ready (const struct flow *f, size_t step, const bool *placed
 /* Report a cycle: from a step that could not be ordered, walk to one that it waits for, until a
  * step recurs.
  */
-static void say_flow_cycle (const struct flow *f, struct problems *p, const bool *placed)
+static void report_flow_cycle (const struct flow *f, struct problems *p, const bool *placed)
 {
     size_t *seen = xcalloc (f->n + 1, sizeof (*seen));
     char *text = NULL;
@@ -425,7 +425,7 @@ static void flow_order (struct flow *f, struct problems *p)
             }
     } while (n > before);
     if (n < f->n)
-        say_flow_cycle (f, p, placed);
+        report_flow_cycle (f, p, placed);
     free (placed);
 }
 
@@ -444,8 +444,8 @@ static void add_named_links (struct flow_checking *c, char *const *names, const 
     }
 }
 
-static void say_unknown_name (const struct flow_checking *c, const char *name, const char *where,
-                              const char *const *words, const char *whose)
+static void report_unknown_name (const struct flow_checking *c, const char *name, const char *where,
+                                 const char *const *words, const char *whose)
 {
     const char *meant = nearest_word (name, words);
 
@@ -464,9 +464,9 @@ static void check_plain_name (const struct flow_checking *c, const char *name, c
         bool is_item = !strcmp (name, "item") || !strcmp (name, "index");
         bool is_end = !strcmp (name, "outcome") || !strcmp (name, "failed_steps");
         if (is_item && !c->s->foreach)
-            say_unknown_name (c, name, where, words, "only a step with 'foreach' has it");
+            report_unknown_name (c, name, where, words, "only a step with 'foreach' has it");
         else if (is_end && !c->s->on_exit)
-            say_unknown_name (c, name, where, words, "only a step with 'on_exit' has it");
+            report_unknown_name (c, name, where, words, "only a step with 'on_exit' has it");
         return;
     }
     for (const char *const *b = builtins; *b; b++)
@@ -474,7 +474,7 @@ static void check_plain_name (const struct flow_checking *c, const char *name, c
     json_object_foreach (c->f->params, key, v)
         if (n < sizeof (words) / sizeof (*words) - 1)
             words[n++] = key;
-    say_unknown_name (c, name, where, words, "no parameter");
+    report_unknown_name (c, name, where, words, "no parameter");
 }
 
 static int check_name_in_text (const char *name, const char *where, void *arg)
@@ -493,7 +493,7 @@ static int check_name_in_text (const char *name, const char *where, void *arg)
         for (size_t i = 0; i < c->s->noutputs; i++)
             if (!strcmp (c->s->outputs[i].name, dot + 1))
                 return 0;
-        say_unknown_name (c, name, where, (const char *const[]){ NULL }, "no such output");
+        report_unknown_name (c, name, where, (const char *const[]){ NULL }, "no such output");
         return 0;
     }
     if (!(to = flow_check_find (c, step, where)))
@@ -504,7 +504,7 @@ static int check_name_in_text (const char *name, const char *where, void *arg)
                   "step '%s' has neither an output nor a value of that name "
                   "(outputs, values)",
                   step);
-        say_unknown_name (
+        report_unknown_name (
             c, name, where,
             to->values ? (const char *const *)to->values : (const char *const[]){ NULL }, why);
     }
@@ -512,7 +512,7 @@ static int check_name_in_text (const char *name, const char *where, void *arg)
     return 0;
 }
 
-static void say_wrong_step (const struct flow_checking *c, const char *where, const char *what)
+static void report_wrong_step (const struct flow_checking *c, const char *where, const char *what)
 {
     problem_at (c->p, flow_check_origin (c, where), "step '%s': %s", c->s->name, what);
 }
@@ -533,22 +533,22 @@ static void check_step_keys (struct flow_checking *c)
     bool holds;
 
     if (!s->exp->entrypoint && !s->exp->argv && !s->sweep)
-        say_wrong_step (c, "", "'entrypoint' is missing (or 'sweep', an experiment file)");
+        report_wrong_step (c, "", "'entrypoint' is missing (or 'sweep', an experiment file)");
     else if ((s->exp->entrypoint || s->exp->argv) && s->sweep)
-        say_wrong_step (c, "sweep", "use only one of 'entrypoint' and 'sweep'");
+        report_wrong_step (c, "sweep", "use only one of 'entrypoint' and 'sweep'");
     if (s->set && !s->sweep)
-        say_wrong_step (c, "set", "'set' is for a 'sweep'");
+        report_wrong_step (c, "set", "'set' is for a 'sweep'");
     if (s->sweep && s->noutputs)
-        say_wrong_step (c, "outputs",
-                        "the outputs of a sweep are 'checkpoint', 'experiment', 'trial', "
-                        "'metric' and its hyperparameters");
+        report_wrong_step (c, "outputs",
+                           "the outputs of a sweep are 'checkpoint', 'experiment', 'trial', "
+                           "'metric' and its hyperparameters");
     if (s->when && flow_condition_holds (s->when, stand_in_value, NULL, &holds, &why) < 0)
-        say_wrong_step (c, "when", why.text);
+        report_wrong_step (c, "when", why.text);
     if (s->on_exit && (s->after || s->after_any || s->after_each))
-        say_wrong_step (c, "on_exit", "a step with on_exit comes after all others: no 'after'");
+        report_wrong_step (c, "on_exit", "a step with on_exit comes after all others: no 'after'");
     if (!strcmp (s->name, "out") || strings_contain (builtins, s->name)
         || json_object_get (c->f->params, s->name))
-        say_wrong_step (c, "", "this name is reserved in {}: choose another one");
+        report_wrong_step (c, "", "this name is reserved in {}: choose another one");
 }
 
 static void check_step_links (struct flow_checking *c)

@@ -108,7 +108,7 @@ static void find_step_width (struct local_flow *f, struct local_step *l)
 
 /* ---- a task ---- */
 
-static void say_task (const struct local_step *l, long i, const char *what)
+static void print_local_task (const struct local_step *l, long i, const char *what)
 {
     char name[2 * FLOW_NAME_MAX], seconds[32] = "";
 
@@ -119,9 +119,9 @@ static void say_task (const struct local_step *l, long i, const char *what)
     fflush (stdout);
 }
 
-static void say_task_state (const struct local_flow *f, const struct local_step *l, long i)
+static void print_task_state (const struct local_flow *f, const struct local_step *l, long i)
 {
-    say_task (l, i, task_states[flow_task_state (f->r, l->s, i)]);
+    print_local_task (l, i, task_states[flow_task_state (f->r, l->s, i)]);
 }
 
 /* Announce the next start; no other process has the same number. */
@@ -205,7 +205,7 @@ static void begin_task (struct local_flow *f, struct local_step *l, long i)
     if (!l->start && settle_task (f, l, i)) {
         t->state = LOCAL_OK;
         if (!was_there && !l->s->on_exit)
-            say_task_state (f, l, i);
+            print_task_state (f, l, i);
     } else if (start_local_task (f, l, i) < 0)
         t->state = LOCAL_FAILED;
 }
@@ -226,7 +226,7 @@ static bool begin_tasks (struct local_flow *f, struct local_step *l)
             begin_task (f, l, i);
         else {
             t->state = LOCAL_FAILED;
-            say_task (l, i, "not run: a step before it has failed");
+            print_local_task (l, i, "not run: a step before it has failed");
         }
         any = true;
     }
@@ -251,9 +251,9 @@ static void end_local_task (void *arg, void *of, int status)
     f->running--;
     t->state = WIFEXITED (status) && WEXITSTATUS (status) == 0 ? LOCAL_OK : LOCAL_FAILED;
     if (t->state == LOCAL_OK)
-        say_task_state (f, t->l, i);
+        print_task_state (f, t->l, i);
     else if (!f->told)
-        say_task (t->l, i, "failed");
+        print_local_task (t->l, i, "failed");
 }
 
 static void await_signal (struct local_flow *f)
@@ -299,7 +299,7 @@ static void run_steps (struct local_flow *f)
         end_tasks (f);
 }
 
-static int say_flow_end (const struct local_flow *f)
+static int print_flow_end (const struct local_flow *f)
 {
     const char *name = strrchr (f->r->dir, '/') + 1;
     struct slurmdl_error err = { "" };
@@ -346,7 +346,7 @@ int flow_local (const struct flow_run *r, long workers)
     f.pool = local_pool_create (&ops, &f, workers);
     setenv ("DL_FLOW_LOCAL", "1", 1);
     run_steps (&f);
-    rv = say_flow_end (&f);
+    rv = print_flow_end (&f);
     for (size_t i = 0; i < r->flow->n; i++)
         free (f.steps[i].tasks);
     free (f.steps);

@@ -173,7 +173,7 @@ static int publish_task_result (const struct flow_scope *c, const char *key,
     return rv;
 }
 
-static void say_task_failed (const struct flow_scope *c, const char *why)
+static void complain_task_failed (const struct flow_scope *c, const char *why)
 {
     char name[2 * FLOW_NAME_MAX];
 
@@ -253,7 +253,7 @@ static enum attempt_outcome make_attempt (const struct flow_scope *step, long fa
         if (put_failure (c, &end, why.text, outcome, from, err) < 0)
             outcome = ATTEMPT_ERROR;
         else
-            say_task_failed (c, why.text);
+            complain_task_failed (c, why.text);
     }
     if (outcome == ATTEMPT_FREE || outcome == ATTEMPT_FAILED || outcome == ATTEMPT_TOLD)
         begin_again_elsewhere (c, &end.report, failed < c->s->retries);

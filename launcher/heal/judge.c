@@ -135,8 +135,8 @@ long heal_first_to_fail (const struct heal_seen *ranks, size_t n)
 }
 
 /* A rank that ends early, even with status 0, leaves the others waiting, or makes them fail. */
-static void say_who_left (struct heal_verdict *v, const struct heal_seen *ranks, size_t n,
-                          double until)
+static void describe_who_left (struct heal_verdict *v, const struct heal_seen *ranks, size_t n,
+                               double until)
 {
     long left = -1;
 
@@ -150,7 +150,7 @@ static void say_who_left (struct heal_verdict *v, const struct heal_seen *ranks,
                   ranks[left].host ? ranks[left].host : "");
 }
 
-static void say_end (struct heal_verdict *v, const struct heal_seen *r)
+static void describe_rank_end (struct heal_verdict *v, const struct heal_seen *r)
 {
     int status = r->status;
     int signal = WIFSIGNALED (status)         ? WTERMSIG (status)
@@ -203,8 +203,8 @@ static void judge_first (struct heal_verdict *v, const struct heal_seen *ranks, 
     } else if (r->over) {
         blame_rank (v, HEAL_DIED, first, r);
         v->status = r->status;
-        say_who_left (v, ranks, n, r->at);
-        say_end (v, r);
+        describe_who_left (v, ranks, n, r->at);
+        describe_rank_end (v, r);
     } else {
         blame_rank (v, HEAL_CUT, first, r);
         snprintf (v->why, sizeof (v->why), "rank %ld on %s is gone: its processes were killed",
@@ -271,7 +271,7 @@ void heal_judge (const struct heal_seen *ranks, size_t n, const struct heal_limi
     } else if (quiet >= v->limit) {
         v->cause = HEAL_HANG;
         if (!limits->may_end)
-            say_who_left (v, ranks, n, now);
+            describe_who_left (v, ranks, n, now);
         snprintf (v->why, sizeof (v->why), "no rank has made progress for %.0f s%s", quiet,
                   v->before);
     }

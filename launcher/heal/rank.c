@@ -199,7 +199,7 @@ static void connect_again (struct heal_rank *r)
     net_stream_init (&r->stream, fd, seal);
 }
 
-static void say (struct heal_rank *r, enum heal_message kind, const void *body, size_t n)
+static void send_heal (struct heal_rank *r, enum heal_message kind, const void *body, size_t n)
 {
     if (r->stream.fd >= 0
         && net_stream_send (&r->stream, kind, body, n, monotonic () + SEND_SECONDS) < 0)
@@ -592,7 +592,7 @@ static void report_network (struct heal_rank *r, double now)
     network_read (w->proc, w->sys, true, &w->now);
     if (w->at > 0) {
         compare_network (&w->was, &w->now, now - w->at, &report);
-        say (r, HEAL_NETWORK, &report, sizeof (report));
+        send_heal (r, HEAL_NETWORK, &report, sizeof (report));
     }
     w->was = w->now;
     w->at = now;
@@ -619,7 +619,7 @@ static void beat (struct heal_rank *r)
     b.quiet = now - progress_last (r->progress, r->hello.rank, now);
     r->cpu = cpu;
     r->looked = now;
-    say (r, HEAL_BEAT, &b, sizeof (b));
+    send_heal (r, HEAL_BEAT, &b, sizeof (b));
     report_network (r, now);
 }
 
@@ -645,7 +645,7 @@ static void send_dump (struct heal_rank *r, const char *where)
             debug_write (path, text);
         free (text);
     }
-    say (r, HEAL_DUMPED, NULL, 0);
+    send_heal (r, HEAL_DUMPED, NULL, 0);
 }
 
 /* Returns false if the worker requests that the program be killed. */
@@ -692,13 +692,13 @@ bool heal_rank_is_abandoned (struct heal_rank *r)
 
 void heal_rank_over (struct heal_rank *r, int status)
 {
-    int64_t said = status;
+    int64_t over = status;
 
     if (r->stream.fd < 0) { /* the program ended before the first connection */
         r->again = 0;
         connect_again (r);
     }
-    say (r, HEAL_OVER, &said, sizeof (said));
+    send_heal (r, HEAL_OVER, &over, sizeof (over));
     gpus_end (r->gpus.reader);
     r->gpus.reader = NULL;
 }

@@ -481,9 +481,9 @@ static bool link_is_slow (struct slow_ranks *s, size_t rank, int cause)
     return slower_link (s, rank) != NULL;
 }
 
-/* ---- how they are told ---- */
+/* ---- describe a slow rank ---- */
 
-static void say_clock (struct slow_ranks *s, size_t rank, char *text, size_t size)
+static void describe_clock (struct slow_ranks *s, size_t rank, char *text, size_t size)
 {
     const struct slow_window *w = &s->windows[rank];
     const struct clock_reason *reason = reason_of (s, rank);
@@ -497,7 +497,7 @@ static void say_clock (struct slow_ranks *s, size_t rank, char *text, size_t siz
                   w->v[POWER_LIMIT], others_of (s, rank, POWER_LIMIT));
 }
 
-static void say_link (struct slow_ranks *s, size_t rank, char *text, size_t size)
+static void describe_gpu_link (struct slow_ranks *s, size_t rank, char *text, size_t size)
 {
     const struct heal_gpu *g = &s->windows[rank].gpu;
 
@@ -508,7 +508,7 @@ static void say_link (struct slow_ranks *s, size_t rank, char *text, size_t size
               (int)g->generation_most, 100 * s->windows[rank].v[LINK] / others_of (s, rank, LINK));
 }
 
-static void say_shared (struct slow_ranks *s, size_t rank, char *text, size_t size)
+static void describe_shared_gpu (struct slow_ranks *s, size_t rank, char *text, size_t size)
 {
     const struct slow_window *w = &s->windows[rank];
 
@@ -516,7 +516,7 @@ static void say_shared (struct slow_ranks *s, size_t rank, char *text, size_t si
               (int)w->gpu.other_process, (int)w->gpu.index, 100 * w->v[OTHERS_ON_GPU]);
 }
 
-static void say_resent (struct slow_ranks *s, size_t rank, char *text, size_t size)
+static void describe_resent (struct slow_ranks *s, size_t rank, char *text, size_t size)
 {
     double others = others_of (s, rank, RESENT);
     int n = snprintf (text, size, "%s sends %.0f %% of its TCP segments again, the other hosts ",
@@ -528,7 +528,7 @@ static void say_resent (struct slow_ranks *s, size_t rank, char *text, size_t si
         snprintf (text + n, size - (size_t)n, "%.1f %%", 100 * others);
 }
 
-static void say_faults (struct slow_ranks *s, size_t rank, char *text, size_t size)
+static void describe_faults (struct slow_ranks *s, size_t rank, char *text, size_t size)
 {
     int fault;
     const struct heal_link *l = faulty_link (s, rank, &fault);
@@ -538,7 +538,7 @@ static void say_faults (struct slow_ranks *s, size_t rank, char *text, size_t si
               s->windows[rank].network.seconds, other_links (s, rank, l->name, fault));
 }
 
-static void say_link_speed (struct slow_ranks *s, size_t rank, char *text, size_t size)
+static void describe_link_speed (struct slow_ranks *s, size_t rank, char *text, size_t size)
 {
     const struct heal_link *l = slower_link (s, rank);
 
@@ -558,7 +558,7 @@ static const struct slow_row {
     int windows; /* in a row, until a rank is named */
     bool (*holds) (struct slow_ranks *s, size_t rank, int cause);
     const char *text; /* for the share of the time that was lost, or ... */
-    void (*say) (struct slow_ranks *s, size_t rank, char *text, size_t size);
+    void (*describe) (struct slow_ranks *s, size_t rank, char *text, size_t size);
 } slow_rows[SLOW_CAUSES] = {
     [SLOW_STOPPED] = { 3, others_wait, "it is stopped (SIGSTOP) %.0f %% of the time" },
     [SLOW_THROTTLED] = { 3, others_wait,
@@ -566,12 +566,12 @@ static const struct slow_row {
     [SLOW_CROWDED] = { 3, others_wait,
                        "other processes run on its cores: it waits for one %.0f %% of the time" },
     [SLOW_STORAGE] = { 6, others_wait, "it waits for storage %.0f %% of the time" },
-    [SLOW_GPU_CLOCK] = { 3, clock_is_low, .say = say_clock },
-    [SLOW_GPU_LINK] = { 3, link_is_narrow, .say = say_link },
-    [SLOW_GPU_SHARED] = { 3, gpu_is_shared, .say = say_shared },
-    [SLOW_RESENT] = { 3, resends, .say = say_resent },
-    [SLOW_FAULTS] = { 3, has_faults, .say = say_faults },
-    [SLOW_LINK] = { 3, link_is_slow, .say = say_link_speed },
+    [SLOW_GPU_CLOCK] = { 3, clock_is_low, .describe = describe_clock },
+    [SLOW_GPU_LINK] = { 3, link_is_narrow, .describe = describe_gpu_link },
+    [SLOW_GPU_SHARED] = { 3, gpu_is_shared, .describe = describe_shared_gpu },
+    [SLOW_RESENT] = { 3, resends, .describe = describe_resent },
+    [SLOW_FAULTS] = { 3, has_faults, .describe = describe_faults },
+    [SLOW_LINK] = { 3, link_is_slow, .describe = describe_link_speed },
 };
 
 static void count_window (struct slow_ranks *s, size_t rank)
@@ -599,8 +599,8 @@ static size_t ranks_on (const struct heal_seen *ranks, size_t n, const char *hos
 }
 
 /* Begin the sentence: with the rank, or, for what a host does, with all ranks on it. */
-static void say_who (const struct heal_seen *ranks, size_t n, size_t rank, bool is_of_host,
-                     char *why, size_t size)
+static void describe_slow_ranks (const struct heal_seen *ranks, size_t n, size_t rank,
+                                 bool is_of_host, char *why, size_t size)
 {
     const char *host = host_of (&ranks[rank]);
     size_t there = is_of_host ? ranks_on (ranks, n, host) : 1;
@@ -611,20 +611,20 @@ static void say_who (const struct heal_seen *ranks, size_t n, size_t rank, bool 
         snprintf (why, size, "rank %zu on %s is", rank, host);
 }
 
-static void say_slow (struct slow_ranks *s, const struct heal_seen *ranks, size_t rank, int cause,
-                      char *why, size_t size)
+static void describe_slow (struct slow_ranks *s, const struct heal_seen *ranks, size_t rank,
+                           int cause, char *why, size_t size)
 {
     const struct slow_row *row = &slow_rows[cause];
     char who[128];
     size_t n;
 
-    say_who (ranks, s->n, rank, cause >= SLOW_OF_HOST, who, sizeof (who));
+    describe_slow_ranks (ranks, s->n, rank, cause >= SLOW_OF_HOST, who, sizeof (who));
     n = (size_t)snprintf (why, size, "%s slow%s: ", who,
                           cause < SLOW_WAITS ? ", and the others wait for it" : "");
     if (n >= size)
         return;
-    if (row->say)
-        row->say (s, rank, why + n, size - n);
+    if (row->describe)
+        row->describe (s, rank, why + n, size - n);
     else {
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
@@ -651,12 +651,13 @@ static enum slow_news next_news (struct slow_ranks *s, const struct heal_seen *r
         int cause = untold_cause (r);
         if (cause < SLOW_CAUSES) {
             r->told |= 1U << cause;
-            say_slow (s, ranks, s->next, cause, why, size);
+            describe_slow (s, ranks, s->next, cause, why, size);
             return SLOW_FOUND;
         }
         if (r->told && r->well >= WINDOWS_WELL) {
             char who[128];
-            say_who (ranks, s->n, s->next, r->told >= 1U << SLOW_OF_HOST, who, sizeof (who));
+            describe_slow_ranks (ranks, s->n, s->next, r->told >= 1U << SLOW_OF_HOST, who,
+                                 sizeof (who));
             snprintf (why, size, "%s not slow any more", who);
             r->told = 0;
             return SLOW_OVER;

@@ -277,7 +277,7 @@ static int ckpt_import (const struct command_line *line)
     w = slurmdl_writer_open (line->args[2], step, &err);
     rv = w ? 0 : -1;
     if (w && !s.own && !opt->trust) {
-        say_owner (line->args[2], s.owner);
+        complain_owner (line->args[2], s.owner);
         slurmdl_writer_set_owner (w, s.owner);
     }
     for (size_t i = 0; rv == 0 && i < s.n; i++)

@@ -164,7 +164,7 @@ static void read_probe (struct probe *p, json_t *facts, json_t *findings)
     p->fd = -1;
 }
 
-static void say_how (struct probe *p, const char *how, json_t *findings)
+static void add_probe_finding (struct probe *p, const char *how, json_t *findings)
 {
     char why[WHY_TEXT];
 
@@ -182,12 +182,12 @@ static void finish_probe (struct probe *p, double seconds, json_t *findings)
 
     if (p->fd >= 0) {
         snprintf (how, sizeof (how), "no answer for %.0f s", seconds);
-        say_how (p, how, findings);
+        add_probe_finding (p, how, findings);
         kill (p->pid, SIGKILL);
         close (p->fd);
     } else if (p->pid > 0 && waitpid (p->pid, &status, 0) == p->pid && WIFSIGNALED (status)) {
         snprintf (how, sizeof (how), "killed by signal %d", WTERMSIG (status));
-        say_how (p, how, findings);
+        add_probe_finding (p, how, findings);
     }
     gather_line_free (&p->line);
 }

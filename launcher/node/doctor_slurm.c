@@ -154,7 +154,7 @@ static void ask_srun (struct site *s)
     int status;
 
     setenv ("DL_DOCTOR", "1", 1); /* makes the plugin report all its arguments */
-    status = slurm_srun_says ("--version", s->said, sizeof (s->said));
+    status = slurm_srun_output ("--version", s->said, sizeof (s->said));
     unsetenv ("DL_DOCTOR");
     site_value (s, "SLURM_VERSION", text, sizeof (text), "");
     if (status != 0 || read_version (s->said, number) < 0)

@@ -236,7 +236,7 @@ static void take_peer_report (struct gather_hub *h, struct gather_connection *c,
 }
 
 /* Report that something between the rank and the collector alters its messages. */
-static void say_altered (const struct gather_hub *h, const struct gather_connection *c)
+static void complain_altered (const struct gather_hub *h, const struct gather_connection *c)
 {
     const char *host = h->layout ? layout_host (h->layout, c->rank) : "";
 
@@ -260,7 +260,7 @@ static void receive_message (struct gather_hub *h, struct gather_connection *c)
     }
     if (rv < 0 || errno != EAGAIN) {
         if (rv == 0 && errno == EBADMSG)
-            say_altered (h, c);
+            complain_altered (h, c);
         drop_connection (h, c);
     }
 }

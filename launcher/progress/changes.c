@@ -36,7 +36,7 @@ static void add_reported (struct changes *c, const struct sweep *s)
     }
 }
 
-static void say_space (struct changes *c, const struct sweep *s, const char *elapsed)
+static void print_disk_space (struct changes *c, const struct sweep *s, const char *elapsed)
 {
     bool full = s->state == SWEEP_RUNNING && disk_reserve_is_spent (s->dir);
 
@@ -53,7 +53,8 @@ static bool is_best (const struct sweep *s, long trial, int64_t length)
 }
 
 /* Print all new results, not only the latest of the trial. */
-static void say_results (struct changes *c, const struct sweep *s, long trial, const char *elapsed)
+static void print_new_results (struct changes *c, const struct sweep *s, long trial,
+                               const char *elapsed)
 {
     const struct sweep_trial *t = sweep_trial (s, trial);
     struct reported *r = &c->reported[trial - 1];
@@ -77,8 +78,8 @@ static void say_results (struct changes *c, const struct sweep *s, long trial, c
 /* Print the notes of one attempt (lines "TIME TEXT") from byte 'from' on.  Returns
  * their length.
  */
-static size_t say_attempt (const struct sweep *s, long trial, long attempt, size_t from,
-                           const char *elapsed)
+static size_t print_attempt_healing (const struct sweep *s, long trial, long attempt, size_t from,
+                                     const char *elapsed)
 {
     char *notes = trial_healing (s, trial, attempt);
     size_t n = notes ? strlen (notes) : 0;
@@ -95,16 +96,17 @@ static size_t say_attempt (const struct sweep *s, long trial, long attempt, size
 /* Print what the worker noticed about the trial's ranks and how it recovered them,
  * including attempts that ended since the last call.
  */
-static void say_healing (struct reported *r, const struct sweep *s, long trial, const char *elapsed)
+static void print_new_healing (struct reported *r, const struct sweep *s, long trial,
+                               const char *elapsed)
 {
     const struct sweep_trial *t = sweep_trial (s, trial);
 
     if (!experiment_has_ranks (s->exp) && !s->exp->job->is_given)
         return;
     for (; r->attempt <= t->over; r->attempt++, r->healed = 0)
-        say_attempt (s, trial, r->attempt, r->healed, elapsed);
+        print_attempt_healing (s, trial, r->attempt, r->healed, elapsed);
     if (t->state == TRIAL_OPEN)
-        r->healed = say_attempt (s, trial, r->attempt, r->healed, elapsed);
+        r->healed = print_attempt_healing (s, trial, r->attempt, r->healed, elapsed);
 }
 
 static void note_trial (struct reported *r, const struct sweep_trial *t)
@@ -116,17 +118,17 @@ static void note_trial (struct reported *r, const struct sweep_trial *t)
     r->ooms = t->ooms;
 }
 
-void changes_say (struct changes *c, const struct sweep *s)
+void changes_print (struct changes *c, const struct sweep *s)
 {
     char elapsed[32];
 
     add_reported (c, s);
     duration_text (elapsed, sizeof (elapsed), monotonic () - c->start);
-    say_space (c, s, elapsed);
+    print_disk_space (c, s, elapsed);
     for (long i = 0; i < s->ntrials; i++) {
         const struct sweep_trial *t = &s->trials[i];
         struct reported *r = &c->reported[i];
-        say_healing (r, s, i + 1, elapsed);
+        print_new_healing (r, s, i + 1, elapsed);
         if (t->tries.failed != r->fails)
             printf ("%8s  trial %-4ld failed (%d): %s\n", elapsed, i + 1, t->tries.failed,
                     t->why ? t->why : "");
@@ -135,7 +137,7 @@ void changes_say (struct changes *c, const struct sweep *s)
         if (t->ooms != r->ooms)
             printf ("%8s  trial %-4ld %s\n", elapsed, i + 1,
                     t->why && t->tries.failed == r->fails ? t->why : "out of memory");
-        say_results (c, s, i + 1, elapsed);
+        print_new_results (c, s, i + 1, elapsed);
         if (t->state == TRIAL_REJECTED && !r->rejected)
             printf ("%8s  trial %-4ld rejected\n", elapsed, i + 1);
         note_trial (r, t);

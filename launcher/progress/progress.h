@@ -21,7 +21,7 @@ struct changes {
 };
 
 /* Print a line for each new result, failure, rejection and recovery of ranks. */
-void changes_say (struct changes *c, const struct sweep *s);
+void changes_print (struct changes *c, const struct sweep *s);
 
 /* Mark everything up to now as printed without printing it. */
 void changes_skip (struct changes *c, const struct sweep *s);

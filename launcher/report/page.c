@@ -66,7 +66,7 @@ static long next_share (const struct report_data *d, double most, long but)
     return found;
 }
 
-static void say_importance (FILE *f, const struct report_data *d)
+static void put_importance_item (FILE *f, const struct report_data *d)
 {
     const struct explanation *x = &d->explanation;
     long first = next_share (d, INFINITY, -1), second;
@@ -97,7 +97,7 @@ static double place_on_axis (const struct report_param *p, double v)
     return ((log_scale ? log (v) : v) - low) / (high - low);
 }
 
-static void say_range (FILE *f, const struct report_data *d, const struct report_param *p)
+static void put_range_item (FILE *f, const struct report_data *d, const struct report_param *p)
 {
     long top = d->nordered / 40 > 5 ? d->nordered / 40 : 5, n = 0;
     double *at = xmalloc ((size_t)top * sizeof (*at));
@@ -118,14 +118,14 @@ static void say_range (FILE *f, const struct report_data *d, const struct report
     free (at);
 }
 
-static void say_ranges (FILE *f, const struct report_data *d)
+static void put_range_items (FILE *f, const struct report_data *d)
 {
     for (size_t k = 0; d->nordered >= NEED_RANGE && k < d->params.n; k++)
         if (!d->params.list[k].category && d->params.list[k].low < d->params.list[k].high)
-            say_range (f, d, &d->params.list[k]);
+            put_range_item (f, d, &d->params.list[k]);
 }
 
-static void say_when (FILE *f, const struct report_data *d)
+static void put_when_item (FILE *f, const struct report_data *d)
 {
     const struct report *r = &d->report;
     const struct report_trial *best;
@@ -167,7 +167,7 @@ static void put_finding (FILE *f, const struct failure_finding *c)
              100 * c->other);
 }
 
-static void say_failures (FILE *f, const struct report_data *d)
+static void put_failures_item (FILE *f, const struct report_data *d)
 {
     const struct report *r = &d->report;
     bool *failed = xcalloc ((size_t)r->n + 1, sizeof (*failed));
@@ -180,7 +180,7 @@ static void say_failures (FILE *f, const struct report_data *d)
     free (failed);
 }
 
-static void say_gpus (FILE *f, const struct report_data *d)
+static void put_gpus_item (FILE *f, const struct report_data *d)
 {
     double idle = 0, all = 0;
 
@@ -204,11 +204,11 @@ void notes_put (FILE *f, const struct report_data *d)
     size_t size;
     FILE *list = xopen_memstream (&text, &size);
 
-    say_importance (list, d);
-    say_ranges (list, d);
-    say_when (list, d);
-    say_failures (list, d);
-    say_gpus (list, d);
+    put_importance_item (list, d);
+    put_range_items (list, d);
+    put_when_item (list, d);
+    put_failures_item (list, d);
+    put_gpus_item (list, d);
     xclose_memstream (list);
     if (size > 0)
         fprintf (f,

@@ -12,7 +12,7 @@
 
 enum { AT_ONCE = 200, CANCEL_WAIT = 60, TEXT_MAX = 16384 };
 
-void slurm_said (char *out, size_t size, const char *text)
+void slurm_message (char *out, size_t size, const char *text)
 {
     static const char *const names[] = { "sbatch: ", "scancel: ", "squeue: ", "slurm_load_jobs ",
                                          "error: " };
@@ -64,7 +64,7 @@ static int cancel_some (char *const *jobs, size_t n, const char *option, struct 
     errno = EPROTO;
     if (status == 127)
         return errorf (err, "cannot find scancel");
-    slurm_said (said, sizeof (said), why ?: "it does not answer");
+    slurm_message (said, sizeof (said), why ?: "it does not answer");
     return errorf (err, "scancel: %s", said);
 }
 
@@ -142,7 +142,7 @@ static int run_scontrol (const char *verb, const char *job, const char *change,
         command_add (&c, change, NULL);
     status = command_run (&c, NULL, text, sizeof (text));
     command_free (&c);
-    slurm_said (said, sizeof (said), *text ? text : "it does not answer");
+    slurm_message (said, sizeof (said), *text ? text : "it does not answer");
     errno = EPROTO;
     return status == 0 ? 0 : errorf (err, "scontrol %s %s: %s", verb, job, said);
 }

@@ -101,7 +101,7 @@ enum slurm_answer slurm_jobs_ask (const struct slurm_queue *q, struct slurm_jobs
         return answer;
     }
     if (*jobs->text)
-        slurm_said (said, sizeof (said), jobs->text);
+        slurm_message (said, sizeof (said), jobs->text);
     *jobs->text = '\0';
     errorf (err, "squeue: %s%s", said, status == 127 ? " (without Slurm use --local)" : "");
     errno = EPROTO;

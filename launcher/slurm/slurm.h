@@ -287,7 +287,7 @@ int slurm_run_on (const char *node, const char *program, const char *argument, u
 void slurm_terminal_words (char ***words);
 
 /* Write the output of `srun --help` or `srun --version` to 'text'.  Returns the exit status. */
-int slurm_srun_says (const char *option, char *text, size_t size);
+int slurm_srun_output (const char *option, char *text, size_t size);
 
 /* Run a program as a single task of a new job, with one additional option of srun, and write its
  * output to 'text'.  Returns the exit status.
@@ -314,7 +314,7 @@ void slurm_bytes_text (char *buf, size_t size, int64_t bytes);
 /* Join the output of a Slurm command into one line, without the command's name at the beginning of
  * each line.
  */
-void slurm_said (char *out, size_t size, const char *text);
+void slurm_message (char *out, size_t size, const char *text);
 
 /* Run `scontrol show WHAT [NAME]` with one object per line.  Returns the exit status. */
 int slurm_show (const char *what, const char *name, unsigned seconds, char *text, size_t size);

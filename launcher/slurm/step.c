@@ -198,7 +198,7 @@ void slurm_terminal_words (char ***words)
     strings_add (words, "--pty");
 }
 
-int slurm_srun_says (const char *option, char *text, size_t size)
+int slurm_srun_output (const char *option, char *text, size_t size)
 {
     struct command c = { .timeout = 20, .keeps_job = true };
     int status;

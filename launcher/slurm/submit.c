@@ -137,11 +137,11 @@ static bool is_refused (const char *said, int status)
                && (!has_one_of (said, undecided) || has_one_of (said, no_slurm)));
 }
 
-static int say_refused (const char *text, int status, struct slurmdl_error *err)
+static int fail_refused (const char *text, int status, struct slurmdl_error *err)
 {
     char said[TEXT_MAX];
 
-    slurm_said (said, sizeof (said), text);
+    slurm_message (said, sizeof (said), text);
     errno = EPROTO;
     if (has_one_of (said, no_slurm))
         return errorf (err, "sbatch finds no Slurm here: use --local to work on "
@@ -239,7 +239,7 @@ long slurm_submit (struct command *options, struct slurm_refusal *why, struct sl
             .too_much = has_one_of (said, too_much),
             .unknown_node = status > 0 && strstr (said, "nvalid node name"),
         };
-    return say_refused (said, status, err);
+    return fail_refused (said, status, err);
 }
 
 void slurm_allocate (struct command *options)
@@ -288,7 +288,7 @@ int slurm_test (struct command *options, struct slurm_start *start, struct slurm
     options->timeout = TEST_WAIT;
     command_add (options, "--wrap", "true");
     if ((status = run_sbatch ("--test-only", options, NULL, said)) != 0)
-        return say_refused (said, status, err);
+        return fail_refused (said, status, err);
     read_start (start, said);
     return 0;
 }

@@ -169,7 +169,7 @@ static int note_names (const char *dir, void *arg)
     return 0;
 }
 
-static void say_no_such (const struct command_line *line, const char *name)
+static void complain_no_such (const struct command_line *line, const char *name)
 {
     char **names = NULL;
     const char *meant = NULL;
@@ -195,7 +195,7 @@ static bool is_elastic_job (const struct command_line *line, const char *name)
     return access (path, F_OK) == 0;
 }
 
-static void say_not_found (const struct command_line *line, const char *name)
+static void complain_not_found (const struct command_line *line, const char *name)
 {
     struct stat file;
 
@@ -214,7 +214,7 @@ static void say_not_found (const struct command_line *line, const char *name)
                   "and 'dl scale N %s' changes its nodes",
                   name, name);
     else
-        say_no_such (line, name);
+        complain_no_such (line, name);
 }
 
 static int find_experiment (const struct command_line *line, const char *name, char *dir,
@@ -222,7 +222,7 @@ static int find_experiment (const struct command_line *line, const char *name, c
 {
     if (experiment_find (line, name, dir, size) == 0)
         return 0;
-    say_not_found (line, name);
+    complain_not_found (line, name);
     return EXIT_NOT_FOUND;
 }
 
@@ -241,7 +241,7 @@ void share_umask (const char *dir)
 /* Print the first problem only: users do not edit an experiment's own copy of
  * its file.
  */
-static int say_unreadable (const struct problems *p, const struct slurmdl_error *err)
+static int complain_unreadable (const struct problems *p, const struct slurmdl_error *err)
 {
     size_t n = strcspn (p->text, "\n");
     int e = errno == EINVAL ? EBADMSG : errno;
@@ -256,7 +256,7 @@ static int say_unreadable (const struct problems *p, const struct slurmdl_error 
     return error_status (e);
 }
 
-static int say_new (const struct sweep *s)
+static int complain_unfinished (const struct sweep *s)
 {
     if (sweep_has_lost_log (s)) {
         complain ("%s/log: missing, although there are trials: restore this folder from a backup",
@@ -291,9 +291,9 @@ int open_experiment (const struct command_line *line, const char *name, struct s
     *sweep = sweep_open (dir, &p, &err);
     problems_close (&p);
     if (!*sweep)
-        rv = say_unreadable (&p, &err);
+        rv = complain_unreadable (&p, &err);
     else if ((*sweep)->state == SWEEP_NEW) {
-        rv = say_new (*sweep);
+        rv = complain_unfinished (*sweep);
         sweep_close (*sweep);
         *sweep = NULL;
     }

@@ -275,7 +275,7 @@ void record_remove (const struct sweep *s)
 }
 
 /* Most bytes of an experiment file in a record, and most lines printed about changes. */
-enum { CONF_MAX = 1 << 20, CHANGES_SAID = 20 };
+enum { CONF_MAX = 1 << 20, CHANGES_SHOWN = 20 };
 
 /* Between the lines of a record and the experiment file. */
 static const char conf_mark[] = "\nconf\n";
@@ -376,10 +376,11 @@ static json_t *pin_json (char *pin, const char *frozen)
     return o;
 }
 
-static void say_change (long n, const char *name, const char *first, const char *second, void *none)
+static void complain_change (long n, const char *name, const char *first, const char *second,
+                             void *none)
 {
     (void)none;
-    if (n < CHANGES_SAID)
+    if (n < CHANGES_SHOWN)
         complain ("  %s: %.300s -> %.300s", name, first, second);
 }
 
@@ -413,9 +414,9 @@ void trust_say_changes (const struct sweep *s)
     if (record) {
         old = pin_json (record, frozen);
         new = pin_json (now, frozen ? s->frozen : NULL);
-        n = flat_compare (old, new, say_change, NULL);
-        if (n > CHANGES_SAID)
-            complain (" %s", and_more (more, n - CHANGES_SAID));
+        n = flat_compare (old, new, complain_change, NULL);
+        if (n > CHANGES_SHOWN)
+            complain (" %s", and_more (more, n - CHANGES_SHOWN));
         else if (n == 0)
             complain ("  no setting: %s",
                       frozen ? "only how the file is written" : "or which one was not recorded");

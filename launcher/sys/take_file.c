@@ -125,7 +125,7 @@ int file_copy_of (const char *from, const char *to, uid_t owner)
     return take_of (from, to, owner, false);
 }
 
-void say_owner (const char *name, uint32_t owner)
+void complain_owner (const char *name, uint32_t owner)
 {
     const struct passwd *pw = owner == ORIGIN_OTHERS ? NULL : getpwuid ((uid_t)owner);
     char whose[64];
@@ -152,6 +152,6 @@ enum origin_result file_keep_owner (int from, int to, const char *name, bool tru
                    : ORIGIN_OWN;
     rv = origin_keep (from, to, &owner);
     if (rv == ORIGIN_MARKED)
-        say_owner (name, owner);
+        complain_owner (name, owner);
     return rv;
 }

@@ -32,4 +32,4 @@ int file_copy_of (const char *from, const char *to, uid_t owner);
 enum origin_result file_keep_owner (int from, int to, const char *name, bool trust);
 
 /* Print that line. */
-void say_owner (const char *name, uint32_t owner);
+void complain_owner (const char *name, uint32_t owner);

@@ -366,7 +366,7 @@ static enum restore_verdict unreadable (const char *path, int e, bool *bad,
     return *bad || gone ? RESTORE_NEXT : RESTORE_FAILED;
 }
 
-static void say_touched (struct slurmdl_error *err)
+static void append_touched (struct slurmdl_error *err)
 {
     static const char text[] = "; what is protected has parts of it";
 
@@ -400,7 +400,7 @@ static enum restore_verdict try_file (struct slurmdl *run, const struct restore_
         *touched |= run->regions.n > 0;
         verdict = unreadable (s->path, errno, bad, err);
         if (verdict == RESTORE_FAILED && *touched)
-            say_touched (err);
+            append_touched (err);
     }
     if (verdict == RESTORE_DONE)
         *from = c;
@@ -791,7 +791,7 @@ int slurmdl_restore_only (struct slurmdl *run, const char *pattern, const char *
     verdict = path ? try_file (run, &s, &bad, &touched, &from, err)
                    : try_newest (run, pattern, false, &from, err);
     if (verdict == RESTORE_NEXT && path && touched)
-        say_touched (err);
+        append_touched (err);
     if (verdict == RESTORE_DONE)
         *step = from->m.step;
     slurmdl_checkpoint_close (from);

@@ -85,7 +85,7 @@ static bool is_forerunner (const struct session *t, const struct process_id *m)
 }
 
 /* Ranks that wait for us need our process ID to notice our end. */
-static int say_hello (struct session *t, struct slurmdl_error *err)
+static int post_hello (struct session *t, struct slurmdl_error *err)
 {
     char path[PATH_MAX];
 
@@ -99,7 +99,7 @@ static int gather_ranks (struct session *t, struct slurmdl_error *err)
 {
     struct waiting w = session_wait_begin (t, 0);
 
-    if (say_hello (t, err) < 0)
+    if (post_hello (t, err) < 0)
         return -1;
     for (long r = 1; r < t->size; r++)
         while (t->members[r].nonce == 0) {
@@ -165,7 +165,7 @@ static int join_session (struct session *t, struct slurmdl_error *err)
     struct waiting w = session_wait_begin (t, 0);
     bool ended = false, met = false;
 
-    if (say_hello (t, err) < 0)
+    if (post_hello (t, err) < 0)
         return -1;
     while (!hear_welcome (t)) {
         if (ended)

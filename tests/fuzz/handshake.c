@@ -69,7 +69,7 @@ static void hear_all (struct listener *l, int fd)
     }
 }
 
-static void say_all (int fd, const struct speech *s, bool begins_well)
+static void send_all (int fd, const struct speech *s, bool begins_well)
 {
     struct handshake_hello hello = { .magic = HANDSHAKE_MAGIC,
                                      .service = HANDSHAKE_MESH,
@@ -97,14 +97,14 @@ int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
     l.timeout = 5;
     s.fd = fds[1];
     if (how & ANSWERS) {
-        say_all (fds[1], &s, false);
+        send_all (fds[1], &s, false);
         seal_destroy (call_as (fds[0], "body", 4));
         close (fds[0]);
     } else if (how & KNOWS && pthread_create (&thread, NULL, call, &s) == 0) {
         hear_all (&l, fds[0]);
         pthread_join (thread, NULL);
     } else {
-        say_all (fds[1], &s, how & HELLOS);
+        send_all (fds[1], &s, how & HELLOS);
         hear_all (&l, fds[0]);
     }
     close (fds[1]);

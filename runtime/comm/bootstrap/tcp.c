@@ -140,7 +140,7 @@ static bool is_port_known (const struct boot_place *p)
 
 /* ---- rank 0 ---- */
 
-static int say_missing (const struct boot_accept *m, struct slurmdl_error *err)
+static int fail_missing_ranks (const struct boot_accept *m, struct slurmdl_error *err)
 {
     const struct boot_place *p = m->place;
     char names[160];
@@ -262,7 +262,7 @@ static int host_meeting (struct boot_tree *t, struct boot_place *p, struct slurm
         boot_accept_expect (&m, r);
     rv = boot_accept_run (&m, monotonic () + p->timeout);
     if (rv < 0 && errno == ETIMEDOUT)
-        say_missing (&m, err);
+        fail_missing_ranks (&m, err);
     else if (rv < 0 && errno == EOPNOTSUPP)
         errorf (err, "%s", m.differs.text);
     if (rv == 0 || errno == ETIMEDOUT)

@@ -28,7 +28,7 @@ static long tree_parent (long place)
     return (place - 1) / BOOT_FANOUT;
 }
 
-static int say_lost (const struct boot_peer *p, struct slurmdl_error *err)
+static int fail_lost_peer (const struct boot_peer *p, struct slurmdl_error *err)
 {
     return errorf (err, "rank %ld (%s) has ended or lost its connection", p->rank, p->host);
 }
@@ -75,7 +75,7 @@ static int send_plan (struct boot_plan *x, struct slurmdl_error *err)
         struct boot_peer *p = &x->t->children[i - 1];
         size_t n = compose_plan (x, i);
         if (net_stream_send (&p->stream, BOOT_WELCOME, x->message, n, deadline) < 0)
-            return say_lost (p, err);
+            return fail_lost_peer (p, err);
     }
     return 0;
 }
@@ -135,7 +135,7 @@ static int go_to_parent (struct boot_tree *t, const struct boot_place *p,
     memcpy (parent.host, w->parent_host, sizeof (parent.host));
     boot_peer_close (&t->parent);
     t->parent = parent;
-    return boot_introduce (t, p, 0, true, deadline) < 0 ? say_lost (&t->parent, err) : 0;
+    return boot_introduce (t, p, 0, true, deadline) < 0 ? fail_lost_peer (&t->parent, err) : 0;
 }
 
 /* Accept the children that rank 0 has announced, with the number of ranks that each
@@ -447,7 +447,7 @@ static int send_block_down (struct boot_exchange *x, double deadline)
     return 0;
 }
 
-static int say_late (struct boot_exchange *x)
+static int fail_late_exchange (struct boot_exchange *x)
 {
     struct boot_tree *t = x->t;
     char names[160];
@@ -470,7 +470,7 @@ static int run_exchange (struct boot_exchange *x)
     if (event == EXCHANGE_FAILED)
         return -1;
     if (t->rank == 0)
-        return x->left > 0 ? say_late (x) : send_block_down (x, deadline + slack);
+        return x->left > 0 ? fail_late_exchange (x) : send_block_down (x, deadline + slack);
     if (send_block_up (x, deadline + slack) < 0)
         return -1;
     event = EXCHANGE_GOES_ON;
@@ -481,7 +481,7 @@ static int run_exchange (struct boot_exchange *x)
     if (!x->done) {
         memset (x->missing, 0, (size_t)t->size * sizeof (*x->missing));
         x->missing[0] = true;
-        return say_late (x);
+        return fail_late_exchange (x);
     }
     return send_block_down (x, deadline + slack);
 }

@@ -79,7 +79,7 @@ static int announce_new_tasks (struct control *k)
     return 0;
 }
 
-static int say_join (struct control *k)
+static int send_join (struct control *k)
 {
     k->e->joining = JOIN_SENT;
     if (readiness_join (k->readiness, 0) < 0)
@@ -91,7 +91,7 @@ static int say_join (struct control *k)
     return 0;
 }
 
-static void say_leave (struct control *k)
+static void send_leave (struct control *k)
 {
     k->told = true;
     if (k->root) {
@@ -112,9 +112,9 @@ static int control_ask (struct control *k)
     if (e->fresh && is_due (e, monotonic ()))
         rv = announce_new_tasks (k);
     if (rv == 0 && e->joining == JOIN_ASKED && !e->unanswered)
-        rv = say_join (k);
+        rv = send_join (k);
     if (rv == 0 && e->leave && !e->code && !k->told)
-        say_leave (k);
+        send_leave (k);
     pthread_mutex_unlock (&e->lock);
     return rv;
 }

@@ -14,8 +14,8 @@
 #include "runtime/comm/net/socket.h"
 
 /* 'peer' answers, and waits for no other rank of this mesh. */
-static void say_absent (const struct mesh *m, long peer, const struct mesh_report *r, char *text,
-                        size_t size)
+static void describe_absent (const struct mesh *m, long peer, const struct mesh_report *r,
+                             char *text, size_t size)
 {
     unsigned long ours = atomic_load (&m->calls);
 
@@ -26,7 +26,7 @@ static void say_absent (const struct mesh *m, long peer, const struct mesh_repor
               m->endpoint->rank, ours);
 }
 
-static void say_silent (const struct mesh *m, long peer, int code, char *text, size_t size)
+static void describe_silent (const struct mesh *m, long peer, int code, char *text, size_t size)
 {
     if (code == ECONNREFUSED)
         snprintf (text, size, "rank %ld on %s is lost", peer, mesh_host (m, peer));
@@ -50,12 +50,12 @@ static long mesh_find_late_rank (struct mesh *part, long peer, char *text, size_
     for (long hops = 0; next >= 0 && next != m->rank && hops < m->size; hops++) {
         who = next;
         if (mesh_query (m, who, &r) < 0) {
-            say_silent (m, who, errno, text, size);
+            describe_silent (m, who, errno, text, size);
             return m->world[who];
         }
         next = r.waits < 0 ? -1 : mesh_rank_of (m, r.waits);
     }
-    say_absent (m, who, &r, text, size);
+    describe_absent (m, who, &r, text, size);
     return m->world[who];
 }
 

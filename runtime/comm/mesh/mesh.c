@@ -158,7 +158,7 @@ struct mesh *mesh_subset (struct mesh *m, const long *ranks, long n, unsigned ch
     return part;
 }
 
-static void say_goodbye (struct mesh *m)
+static void send_goodbye (struct mesh *m)
 {
     struct mesh_head h = { .magic = HEAD_BYE };
     unsigned char tag[SEAL_TAG];
@@ -184,7 +184,7 @@ void mesh_close (struct mesh *m)
         return;
     endpoint_leave (m->endpoint, m);
     if (!endpoint_is_foreign (m->endpoint)) {
-        say_goodbye (m);
+        send_goodbye (m);
         mesh_close_links (m);
     }
     for (struct mesh_pending *p = m->sockets, *next; p; p = next) {

@@ -259,7 +259,7 @@ static enum moved pull (struct mesh_transfer *x)
     return MOVED_SOME;
 }
 
-static void listener_said (struct mesh *m)
+static void clear_listener_event (struct mesh *m)
 {
     eventfd_t value;
 
@@ -301,7 +301,7 @@ static int await_link (struct mesh_transfer *x)
         if (monotonic () > until)
             return mesh_lost (m, x->in.peer, x->err);
         poll (&p, 1, 20);
-        listener_said (m);
+        clear_listener_event (m);
     }
 }
 
@@ -380,7 +380,7 @@ static int sleep_on (struct mesh_transfer *x)
     if (poll (p, 4, ms) <= 0)
         return look_around (x);
     if (p[0].revents)
-        listener_said (m);
+        clear_listener_event (m);
     if (atomic_load (&m->aborted))
         return mesh_usable (m, x->err);
     return check_hangup (x, p);
