@@ -20,7 +20,7 @@
 #include "launcher/report/report.h"
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/command_line.h"
-#include "launcher/sys/say.h"
+#include "launcher/sys/messages.h"
 #include "launcher/sys/terminal.h"
 #include "launcher/trainer/trainer.h"
 #include "launcher/version.h"

@@ -18,8 +18,8 @@
 #include "launcher/cmd/commands.h"
 #include "launcher/slurm/slurm.h"
 #include "launcher/sys/alloc.h"
+#include "launcher/sys/messages.h"
 #include "launcher/sys/proc.h"
-#include "launcher/sys/say.h"
 #include "runtime/base/clock.h"
 
 /* TensorFlow's parameter servers, and the workers of a coordinator, never end on their

@@ -29,7 +29,7 @@
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/digest.h"
 #include "launcher/sys/json_number.h"
-#include "launcher/sys/say.h"
+#include "launcher/sys/messages.h"
 #include "launcher/sys/strings.h"
 #include "launcher/sys/take_file.h"
 #include "launcher/trainer/trainer.h"

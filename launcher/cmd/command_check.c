@@ -21,7 +21,7 @@
 #include "launcher/config/software_settings.h"
 #include "launcher/config/space.h"
 #include "launcher/sys/alloc.h"
-#include "launcher/sys/say.h"
+#include "launcher/sys/messages.h"
 #include "launcher/sys/small_file.h"
 #include "launcher/sys/strings.h"
 #include "runtime/base/nearest_word.h"

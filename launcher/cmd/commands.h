@@ -209,7 +209,7 @@ struct search_server_options {
     const char *searcher;
 };
 
-/* Each command returns an exit status from launcher/sys/say.h. */
+/* Each command returns an exit status from launcher/sys/messages.h. */
 int cmd_run (const struct command_line *line);
 int cmd_try (const struct command_line *line);
 int cmd_preview (const struct command_line *line);

@@ -24,7 +24,7 @@
 #include "launcher/sweep/text.h"
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/json_number.h"
-#include "launcher/sys/say.h"
+#include "launcher/sys/messages.h"
 #include "launcher/sys/terminal.h"
 
 /* ---- differences ---- */

@@ -18,7 +18,7 @@
 #include "launcher/sweep/replay.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/alloc.h"
-#include "launcher/sys/say.h"
+#include "launcher/sys/messages.h"
 #include "launcher/sys/user.h"
 
 /* ---- never publish what the searcher cannot do ---- */

@@ -17,7 +17,7 @@
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/digest.h"
-#include "launcher/sys/say.h"
+#include "launcher/sys/messages.h"
 
 static void print_difference (long n, const char *name, const char *first, const char *second,
                               void *title)

@@ -18,8 +18,8 @@
 #include "launcher/sweep/trials_table.h"
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/json_number.h"
+#include "launcher/sys/messages.h"
 #include "launcher/sys/publish.h"
-#include "launcher/sys/say.h"
 #include "launcher/sys/user.h"
 #include "runtime/base/error.h"
 

@@ -25,7 +25,7 @@
 #include "launcher/sweep/sweep.h"
 #include "launcher/sweep/text.h"
 #include "launcher/sweep/trials_table.h"
-#include "launcher/sys/say.h"
+#include "launcher/sys/messages.h"
 #include "launcher/sys/strings.h"
 #include "launcher/worker/worker.h"
 #include "runtime/base/clock.h"

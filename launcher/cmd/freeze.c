@@ -15,7 +15,7 @@
 #include "launcher/config/search_settings.h"
 #include "launcher/sweep/trust.h"
 #include "launcher/sys/alloc.h"
-#include "launcher/sys/say.h"
+#include "launcher/sys/messages.h"
 #include "launcher/sys/strings.h"
 #include "runtime/base/error.h"
 

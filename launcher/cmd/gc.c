@@ -9,7 +9,7 @@
 #include "launcher/sweep/find_experiment.h"
 #include "launcher/sweep/peer.h"
 #include "launcher/sweep/sweep.h"
-#include "launcher/sys/say.h"
+#include "launcher/sys/messages.h"
 #include "launcher/sys/temporary_folder.h"
 #include "launcher/worker/worker.h"
 

@@ -21,7 +21,7 @@
 #include "launcher/sweep/text.h"
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/json_number.h"
-#include "launcher/sys/say.h"
+#include "launcher/sys/messages.h"
 #include "launcher/sys/strings.h"
 #include "launcher/sys/user.h"
 #include "runtime/base/error.h"

@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "launcher/cmd/commands.h"
+#include "launcher/sys/messages.h"
 #include "launcher/sys/python.h"
-#include "launcher/sys/say.h"
 #include "launcher/sys/strings.h"
 #include "launcher/sys/subprocess.h"
 

@@ -28,7 +28,7 @@
 #include "launcher/sweep/trust.h"
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/disk_reserve.h"
-#include "launcher/sys/say.h"
+#include "launcher/sys/messages.h"
 #include "launcher/sys/user.h"
 #include "launcher/worker/worker.h"
 #include "runtime/base/error.h"

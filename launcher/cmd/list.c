@@ -22,7 +22,7 @@
 #include "launcher/sweep/table.h"
 #include "launcher/sweep/text.h"
 #include "launcher/sys/alloc.h"
-#include "launcher/sys/say.h"
+#include "launcher/sys/messages.h"
 
 /* clang-format off */
 static const struct table_column experiment_columns[] = {

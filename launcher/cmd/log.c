@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "launcher/cmd/commands.h"
-#include "launcher/sys/say.h"
+#include "launcher/sys/messages.h"
 #include "launcher/trainer/trainer.h"
 
 enum { MESSAGE_MAX = 16000 };

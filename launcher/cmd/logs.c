@@ -14,7 +14,7 @@
 #include "launcher/sweep/find_experiment.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
-#include "launcher/sys/say.h"
+#include "launcher/sys/messages.h"
 #include "launcher/sys/terminal.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "launcher/sys/alloc.h"
-#include "launcher/sys/say.h"
+#include "launcher/sys/messages.h"
 #include "launcher/sys/strings.h"
 #include "runtime/base/nearest_word.h"
 

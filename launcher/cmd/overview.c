@@ -32,7 +32,7 @@
 #include "launcher/sweep/trials_table.h"
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/disk_reserve.h"
-#include "launcher/sys/say.h"
+#include "launcher/sys/messages.h"
 #include "launcher/sys/small_file.h"
 #include "launcher/sys/strings.h"
 #include "launcher/trainer/trainer.h"

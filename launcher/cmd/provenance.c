@@ -11,7 +11,7 @@
 #include "launcher/config/experiment.h"
 #include "launcher/sys/digest.h"
 #include "launcher/sys/json_number.h"
-#include "launcher/sys/say.h"
+#include "launcher/sys/messages.h"
 #include "launcher/sys/small_file.h"
 
 enum { RECORD_MAX = 8 << 20 };

@@ -25,7 +25,7 @@
 #include "launcher/sweep/metrics.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
-#include "launcher/sys/say.h"
+#include "launcher/sys/messages.h"
 #include "launcher/sys/subprocess.h"
 #include "launcher/sys/take_file.h"
 #include "launcher/trainer/trainer.h"

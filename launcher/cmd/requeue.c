@@ -13,7 +13,7 @@
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/alloc.h"
-#include "launcher/sys/say.h"
+#include "launcher/sys/messages.h"
 #include "launcher/worker/worker.h"
 
 static int requeue_task (const struct sweep *s)

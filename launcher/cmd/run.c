@@ -15,7 +15,7 @@
 #include "launcher/slurm/slurm.h"
 #include "launcher/sweep/find_experiment.h"
 #include "launcher/sweep/sweep.h"
-#include "launcher/sys/say.h"
+#include "launcher/sys/messages.h"
 #include "launcher/trainer/trainer.h"
 #include "launcher/worker/worker.h"
 #include "runtime/storage/hdf5_table.h"

@@ -20,7 +20,7 @@
 #include "launcher/sweep/replay.h"
 #include "launcher/sweep/trust.h"
 #include "launcher/sys/alloc.h"
-#include "launcher/sys/say.h"
+#include "launcher/sys/messages.h"
 #include "launcher/sys/strings.h"
 #include "launcher/sys/user.h"
 #include "launcher/worker/worker.h"

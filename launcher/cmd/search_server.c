@@ -13,7 +13,7 @@
 #include "launcher/config/hparams.h"
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/json_number.h"
-#include "launcher/sys/say.h"
+#include "launcher/sys/messages.h"
 #include "launcher/sys/strings.h"
 #include "runtime/base/error.h"
 #include "runtime/base/nearest_word.h"

@@ -11,7 +11,7 @@
 
 #include "launcher/cmd/commands.h"
 #include "launcher/slurm/slurm.h"
-#include "launcher/sys/say.h"
+#include "launcher/sys/messages.h"
 #include "launcher/sys/strings.h"
 #include "launcher/sys/subprocess.h"
 

@@ -36,7 +36,7 @@
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/command_line.h"
 #include "launcher/sys/json_number.h"
-#include "launcher/sys/say.h"
+#include "launcher/sys/messages.h"
 #include "launcher/sys/strings.h"
 #include "launcher/trainer/trainer.h"
 #include "runtime/base/error.h"

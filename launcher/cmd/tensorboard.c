@@ -13,8 +13,8 @@
 #include "launcher/sweep/find_experiment.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/alloc.h"
+#include "launcher/sys/messages.h"
 #include "launcher/sys/remove_tree.h"
-#include "launcher/sys/say.h"
 #include "launcher/sys/subprocess.h"
 #include "launcher/sys/user.h"
 

@@ -15,7 +15,7 @@
 #include "launcher/sweep/find_experiment.h"
 #include "launcher/sweep/text.h"
 #include "launcher/sys/alloc.h"
-#include "launcher/sys/say.h"
+#include "launcher/sys/messages.h"
 #include "launcher/sys/strings.h"
 #include "launcher/sys/subprocess.h"
 #include "launcher/worker/worker.h"

@@ -19,7 +19,7 @@
 #include "launcher/sweep/create.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sys/alloc.h"
-#include "launcher/sys/say.h"
+#include "launcher/sys/messages.h"
 #include "launcher/sys/strings.h"
 #include "launcher/sys/user.h"
 #include "launcher/trainer/trainer.h"

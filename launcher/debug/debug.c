@@ -13,7 +13,7 @@
 #include "launcher/debug/stacks.h"
 #include "launcher/sweep/text.h"
 #include "launcher/sys/command_line.h"
-#include "launcher/sys/say.h"
+#include "launcher/sys/messages.h"
 #include "launcher/sys/user.h"
 
 enum { WAIT_SECONDS = 90 };

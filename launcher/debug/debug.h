@@ -21,7 +21,7 @@ struct debug_options {
     bool last;
 };
 
-/* Each command returns an exit status from launcher/sys/say.h. */
+/* Each command returns an exit status from launcher/sys/messages.h. */
 int cmd_debug (const struct command_line *line);
 int cmd_watch_ranks (const struct command_line *line);
 

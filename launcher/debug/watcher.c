@@ -20,7 +20,7 @@
 #include "launcher/debug/stacks.h"
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/command_line.h"
-#include "launcher/sys/say.h"
+#include "launcher/sys/messages.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/environment.h"
 #include "runtime/storage/inside.h"

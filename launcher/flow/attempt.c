@@ -18,7 +18,7 @@
 #include "launcher/code/code.h"
 #include "launcher/slurm/slurm.h"
 #include "launcher/sys/alloc.h"
-#include "launcher/sys/say.h"
+#include "launcher/sys/messages.h"
 #include "launcher/sys/small_file.h"
 #include "launcher/sys/strings.h"
 #include "launcher/trainer/trainer.h"

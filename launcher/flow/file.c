@@ -16,7 +16,7 @@
 #include "launcher/config/setting.h"
 #include "launcher/flow/flow.h"
 #include "launcher/sys/alloc.h"
-#include "launcher/sys/say.h"
+#include "launcher/sys/messages.h"
 #include "launcher/sys/small_file.h"
 #include "launcher/sys/strings.h"
 #include "runtime/base/nearest_word.h"

@@ -17,7 +17,7 @@
 
 #include "launcher/sweep/text.h"
 #include "launcher/sys/alloc.h"
-#include "launcher/sys/say.h"
+#include "launcher/sys/messages.h"
 #include "launcher/sys/subprocess.h"
 #include "launcher/worker/worker.h"
 #include "runtime/base/clock.h"

@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "launcher/sys/alloc.h"
+#include "launcher/sys/messages.h"
 #include "launcher/sys/publish.h"
-#include "launcher/sys/say.h"
 #include "launcher/sys/subprocess.h"
 #include "launcher/worker/worker.h"
 #include "runtime/base/clock.h"

@@ -11,7 +11,7 @@
 
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/command_line.h"
-#include "launcher/sys/say.h"
+#include "launcher/sys/messages.h"
 #include "launcher/sys/small_file.h"
 #include "launcher/sys/user.h"
 #include "runtime/base/error.h"

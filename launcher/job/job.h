@@ -145,5 +145,5 @@ struct elastic_options {
     bool local;             /* run all ranks on this machine */
 };
 
-/* Run the command; returns an exit status of launcher/sys/say.h. */
+/* Run the command; returns an exit status of launcher/sys/messages.h. */
 int cmd_elastic (const struct command_line *line);

@@ -20,7 +20,7 @@ struct model_options {
     bool json;
 };
 
-/* Returns an exit status from launcher/sys/say.h. */
+/* Returns an exit status from launcher/sys/messages.h. */
 int cmd_model (const struct command_line *line);
 
 /* Print the words that may follow 'dl model', for shell completion. */
@@ -41,7 +41,7 @@ struct ckpt_options {
 /* Print the subcommands of 'dl ckpt', one per line. */
 void ckpt_words (void);
 
-/* Returns an exit status from launcher/sys/say.h. */
+/* Returns an exit status from launcher/sys/messages.h. */
 int cmd_ckpt (const struct command_line *line);
 
 /* ---- dl export with the Python package ---- */

@@ -15,7 +15,7 @@
 
 #include "launcher/sweep/text.h"
 #include "launcher/sys/command_line.h"
-#include "launcher/sys/say.h"
+#include "launcher/sys/messages.h"
 
 enum { ADVICE = 3, LINE = 512 };
 static const char prefix[] = "dl-monitor-";

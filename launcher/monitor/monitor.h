@@ -28,7 +28,7 @@ struct monitor_options {
  */
 int monitor_folder (char *buf, size_t size, const char *job, const char *step);
 
-/* Each command returns an exit status from launcher/sys/say.h. */
+/* Each command returns an exit status from launcher/sys/messages.h. */
 int cmd_monitor (const struct command_line *line);
 int cmd_sample (const struct command_line *line);
 

@@ -25,7 +25,7 @@
 #include "launcher/node/node.h"
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/command_line.h"
-#include "launcher/sys/say.h"
+#include "launcher/sys/messages.h"
 #include "launcher/sys/subprocess.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/environment.h"

@@ -19,7 +19,7 @@
 #include "config.h"
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/command_line.h"
-#include "launcher/sys/say.h"
+#include "launcher/sys/messages.h"
 #include "launcher/sys/strings.h"
 #include "launcher/sys/subprocess.h"
 #include "runtime/base/error.h"

@@ -31,7 +31,7 @@ struct env_options {
     bool json;
 };
 
-/* Each command returns an exit status from launcher/sys/say.h. */
+/* Each command returns an exit status from launcher/sys/messages.h. */
 int cmd_check (const struct command_line *line);
 int cmd_check_rank (const struct command_line *line);
 int cmd_gather (const struct command_line *line);

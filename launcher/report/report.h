@@ -27,7 +27,7 @@ struct report_options {
 /* Write sentences about what stands out. */
 void notes_put (FILE *f, const struct report_data *d);
 
-/* Returns an exit status from launcher/sys/say.h. */
+/* Returns an exit status from launcher/sys/messages.h. */
 int cmd_report (const struct command_line *line);
 
 /* ---- The contents of a report: experiments, trials, attempts and their cost ---- */

@@ -21,7 +21,7 @@
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/trust.h"
 #include "launcher/sys/command_line.h"
-#include "launcher/sys/say.h"
+#include "launcher/sys/messages.h"
 #include "launcher/sys/strings.h"
 #include "launcher/sys/user.h"
 #include "runtime/base/nearest_word.h"

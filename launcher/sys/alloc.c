@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "launcher/sys/say.h"
+#include "launcher/sys/messages.h"
 #include "runtime/base/array.h"
 
 /* Use write(), because stdio may have to allocate a buffer. */

@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 
 #include "launcher/sys/alloc.h"
-#include "launcher/sys/say.h"
+#include "launcher/sys/messages.h"
 #include "launcher/sys/subprocess.h"
 #include "runtime/base/error.h"
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "launcher/sys/command_line.h"
-#include "launcher/sys/say.h"
+#include "launcher/sys/messages.h"
 
 int subcommand_run (const char *command, const struct subcommand *list,
                     const struct command_line *line)

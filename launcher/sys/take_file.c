@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "launcher/sys/alloc.h"
-#include "launcher/sys/say.h"
+#include "launcher/sys/messages.h"
 #include "launcher/sys/user.h"
 #include "runtime/storage/inside.h"
 #include "runtime/storage/link.h"

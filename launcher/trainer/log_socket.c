@@ -11,7 +11,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "launcher/sys/say.h"
+#include "launcher/sys/messages.h"
 #include "runtime/base/error.h"
 
 /* A message is a line with the step (-1: one more than the previous message's) and lines "NAME

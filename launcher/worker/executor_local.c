@@ -22,7 +22,7 @@
 #include "launcher/sweep/trust.h"
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/devices.h"
-#include "launcher/sys/say.h"
+#include "launcher/sys/messages.h"
 #include "launcher/sys/small_file.h"
 #include "launcher/sys/temporary_folder.h"
 #include "runtime/base/array.h"

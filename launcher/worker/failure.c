@@ -24,7 +24,7 @@
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/disk_reserve.h"
-#include "launcher/sys/say.h"
+#include "launcher/sys/messages.h"
 #include "launcher/sys/small_file.h"
 #include "launcher/sys/subprocess.h"
 #include "launcher/trainer/trainer.h"

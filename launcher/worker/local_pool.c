@@ -11,7 +11,7 @@
 
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/devices.h"
-#include "launcher/sys/say.h"
+#include "launcher/sys/messages.h"
 #include "launcher/sys/strings.h"
 #include "launcher/sys/subprocess.h"
 #include "runtime/base/clock.h"

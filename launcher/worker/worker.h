@@ -467,7 +467,7 @@ void leftovers_clean_attempt (const struct sweep *s, long trial, long attempt);
 
 /* ---- A worker: claims segments of a sweep and trains them until none is left ---- */
 
-/* How a worker ended; also its exit status (launcher/sys/say.h). */
+/* How a worker ended; also its exit status (launcher/sys/messages.h). */
 enum worker_end {
     WORKER_DONE,      /* the sweep has ended or was stopped */
     WORKER_FAULT,     /* the sweep was paused because all trials fail in the same way */

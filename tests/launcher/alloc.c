@@ -4,7 +4,7 @@
 
 #include <sys/resource.h>
 
-#include "launcher/sys/say.h"
+#include "launcher/sys/messages.h"
 #include "launcher/sys/strings.h"
 #include "tests/unit.h"
 

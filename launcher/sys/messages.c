@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Messages on standard error. */
-#include "launcher/sys/say.h"
+#include "launcher/sys/messages.h"
 
 #include <ctype.h>
 #include <errno.h>
