@@ -20,6 +20,8 @@ From a printed line, exactly this is logged:
 * Lines longer than 1,000 characters are ignored.
 """
 
+from __future__ import annotations
+
 import atexit
 import functools
 import importlib.abc
@@ -27,10 +29,12 @@ import importlib.util
 import re
 import sys
 import threading
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Set
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Set
 
 from .arrays import host
-from .runs import Run
+
+if TYPE_CHECKING:  # runs imports this module
+    from .runs import Run
 
 _run: Optional[Run] = None
 _steps: Dict[str, int] = {}

@@ -15,6 +15,7 @@ from typing import Any, Dict, Optional, Sequence, Tuple, Type
 
 from . import _slurmdl
 from .arrays import Path, host, is_tensor, memory_of, naming
+from .capture import start as start_capture
 from .hparams import HParams
 
 _NO_END = 2**63 - 1
@@ -254,7 +255,5 @@ def init(dir: Optional[Path] = None, capture: Optional[bool] = None) -> Run:
     if run is None or (dir is not None and dir != run._asked):
         run = Run(dir)
     if capture if capture is not None else os.environ.get("DL_CAPTURE", "0") not in ("", "0"):
-        from . import capture as hooks
-
-        hooks.start(run)
+        start_capture(run)
     return run
