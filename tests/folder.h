@@ -29,4 +29,4 @@ static inline const char *in_dir (const char *name)
     return path;
 }
 
-#define IN_FOLDER(f) cmocka_unit_test_setup_teardown (f, make_dir, remove_dir)
+#define FOLDER_CASE(f) CASE_WITH (f, make_dir, remove_dir)

@@ -24,6 +24,39 @@
 
 #define COUNT(a) (sizeof (a) / sizeof (*(a)))
 
+/* ---- cases ---- */
+
+static struct CMUnitTest unit_cases[64];
+static size_t unit_count;
+
+static inline void add_case (struct CMUnitTest c)
+{
+    if (unit_count == COUNT (unit_cases))
+        abort ();
+    unit_cases[unit_count++] = c;
+}
+
+/* Define a case: CASE (NAME) { BODY }.  Cases run in the order of their lines. */
+#define CASE(f) CASE_WITH (f, NULL, NULL)
+#define CASE_WITH(f, setup, teardown)                                                              \
+    static void f (void **state);                                                                  \
+    __attribute__ ((constructor (1000 + __LINE__))) static void add_##f (void)                     \
+    {                                                                                              \
+        add_case ((struct CMUnitTest){ #f, f, setup, teardown, NULL });                            \
+    }                                                                                              \
+    static void f (void **state)
+
+/* Run all cases. */
+static inline int run_cases (CMFixtureFunction setup, CMFixtureFunction teardown)
+{
+    return _cmocka_run_group_tests ("tests", unit_cases, unit_count, setup, teardown);
+}
+#define RUN_CASES()                                                                                \
+    int main (void)                                                                                \
+    {                                                                                              \
+        return run_cases (NULL, NULL);                                                             \
+    }
+
 /* ---- skipping a case ---- */
 
 /* cmocka's skip() prints "not ok", which TAP counts as a failure, so it does not
@@ -38,10 +71,6 @@
         return;                                                                                    \
     } while (0)
 
-/* A copy of the cases, because skip_case() changes names. */
-static struct CMUnitTest *unit_cases;
-static size_t unit_count;
-
 static inline void skip_case (const char *name, const char *why)
 {
     for (size_t i = 0; i < unit_count; i++)
@@ -54,24 +83,3 @@ static inline void skip_case (const char *name, const char *why)
         }
     fail_msg ("%s is no case", name);
 }
-
-static inline int run_cases (const struct CMUnitTest *cases, size_t n, CMFixtureFunction setup,
-                             CMFixtureFunction teardown)
-{
-    if (!(unit_cases = malloc (n * sizeof (*cases))))
-        return 1;
-    memcpy (unit_cases, cases, n * sizeof (*cases));
-    unit_count = n;
-    return _cmocka_run_group_tests ("tests", unit_cases, n, setup, teardown);
-}
-#undef cmocka_run_group_tests
-#define cmocka_run_group_tests(cases, setup, teardown)                                             \
-    run_cases (cases, COUNT (cases), setup, teardown)
-#undef cmocka_run_group_tests_name
-
-/* Define main(), which runs the cases of a table. */
-#define RUN_TESTS(tests)                                                                           \
-    int main (void)                                                                                \
-    {                                                                                              \
-        return cmocka_run_group_tests (tests, NULL, NULL);                                         \
-    }

@@ -8,9 +8,9 @@ echo '#include <cmocka.h>' | ${CC:-cc} -include stdarg.h -include stddef.h -incl
 
 compile () { # compile NAME <BODY OF A CASE
     {
-        printf '#include "tests/unit.h"\nstatic void other (void **state) { }\nstatic void here (void **state)\n{\n'
+        printf '#include "tests/unit.h"\nCASE (other)\n{\n}\nCASE (here)\n{\n'
         cat
-        printf '}\nstatic const struct CMUnitTest tests[] = { cmocka_unit_test (other), cmocka_unit_test (here) };\nRUN_TESTS (tests)\n'
+        printf '}\nRUN_CASES ()\n'
     } >"$1.c"
     # shellcheck disable=SC2086
     ${CC:-cc} ${CFLAGS:-} -I"$srcdir" "$1.c" -lcmocka -o "$1" >"$1.out" 2>&1

@@ -89,7 +89,7 @@ static void make_gpus (struct usage_node *n, const struct made *m)
                                          .capped = m->capped };
 }
 
-static void table (void **state)
+CASE (table)
 {
     struct usage u;
     struct usage_rank ranks[2];
@@ -117,7 +117,7 @@ static void table (void **state)
     }
 }
 
-static void all_rows_are_created (void **state)
+CASE (all_rows_are_created)
 {
     for (const struct pattern_row *r = advice_table; r->name; r++) {
         bool found = false;
@@ -127,7 +127,7 @@ static void all_rows_are_created (void **state)
     }
 }
 
-static void the_rank_behind (void **state)
+CASE (the_rank_behind)
 {
     static const struct made m = { .gpu = 90, .low_gpu = 12, .cores = 1 };
     struct usage u;
@@ -218,7 +218,7 @@ static void expect_usage (double slack)
     usage_free (&u);
 }
 
-static void from_a_file (void **state)
+FOLDER_CASE (from_a_file)
 {
     struct series *s = create ("n1", 1 << 20);
     struct slurmdl_error err = { "" };
@@ -245,7 +245,7 @@ static void from_a_file (void **state)
 }
 
 /* The file merges old samples to bound its size; the averages stay the same. */
-static void joined_samples (void **state)
+FOLDER_CASE (joined_samples)
 {
     enum { MAX = 200 };
     struct series *s = create ("n1", MAX);
@@ -275,7 +275,7 @@ static void joined_samples (void **state)
     fclose (f);
 }
 
-static void no_samples (void **state)
+FOLDER_CASE (no_samples)
 {
     struct slurmdl_error err = { "" };
     struct usage u;
@@ -293,7 +293,7 @@ static void no_samples (void **state)
 
 /* ---- GPUs ---- */
 
-static void select_gpus (void **state)
+CASE (select_gpus)
 {
     /* clang-format off */
     static const struct {
@@ -344,7 +344,7 @@ static void make_cards (void)
     assert_int_equal (system (cmd), 0);
 }
 
-static void cards_in_sysfs (void **state)
+FOLDER_CASE (cards_in_sysfs)
 {
     struct gpu_readings *r = calloc (1, sizeof (*r));
     int fd;
@@ -369,7 +369,7 @@ static void cards_in_sysfs (void **state)
 /* Read the GPUs in a child process, because a driver may hang.  Reads this machine's real GPUs if
  * it has any, else the fake cards.
  */
-static void the_asked_rank_answers (void **state)
+FOLDER_CASE (the_asked_rank_answers)
 {
     struct gpu_readings *r = calloc (1, sizeof (*r));
     struct gpus *g;
@@ -387,12 +387,4 @@ static void the_asked_rank_answers (void **state)
     free (r);
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test (table),           cmocka_unit_test (all_rows_are_created),
-    cmocka_unit_test (the_rank_behind), IN_FOLDER (from_a_file),
-    IN_FOLDER (joined_samples),         IN_FOLDER (no_samples),
-    cmocka_unit_test (select_gpus),     IN_FOLDER (cards_in_sysfs),
-    IN_FOLDER (the_asked_rank_answers),
-};
-
-RUN_TESTS (tests)
+RUN_CASES ()

@@ -79,7 +79,7 @@ static void run_child (void (*lack) (void), char *said, size_t size, int *status
 }
 
 /* dl prints one line and exits with the status in dl(1) for system errors. */
-static void no_memory (void **state)
+CASE (no_memory)
 {
     void (*const lacks[]) (void) = {
         lack_malloc, lack_calloc, lack_realloc,   lack_reallocarray,
@@ -99,7 +99,7 @@ static void no_memory (void **state)
     }
 }
 
-static void some_memory (void **state)
+CASE (some_memory)
 {
     char *none = xmalloc (0), *text = xasprintf ("%s-%d", "trial", 7);
     char *copy = xstrdup (text), *part = xstrndup (text, 5);
@@ -132,7 +132,7 @@ static void some_memory (void **state)
 }
 
 /* The stream grows as needed, and ftell() includes buffered bytes. */
-static void a_stream (void **state)
+CASE (a_stream)
 {
     char *text;
     size_t size;
@@ -148,10 +148,4 @@ static void a_stream (void **state)
     free (text);
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test (no_memory),
-    cmocka_unit_test (some_memory),
-    cmocka_unit_test (a_stream),
-};
-
-RUN_TESTS (tests)
+RUN_CASES ()

@@ -23,7 +23,7 @@ static const struct {
     { CONDITION_FAILED, "-------B" },
 };
 
-static void every_cell (void **state)
+CASE (every_cell)
 {
     for (size_t i = 0; i < COUNT (cells); i++)
         for (int k = 0; k < LIFE_EVENTS; k++) {
@@ -55,7 +55,7 @@ static void lead (struct conditions *c, enum life_condition to)
 }
 
 /* The same transitions, but check the list of conditions afterwards. */
-static void every_cell_applied (void **state)
+CASE (every_cell_applied)
 {
     for (size_t i = 0; i < COUNT (cells); i++)
         for (int k = 0; k < LIFE_EVENTS; k++) {
@@ -84,7 +84,7 @@ static void every_cell_applied (void **state)
 }
 
 /* A condition that is no longer true keeps its reason, and its time is that of the change. */
-static void what_was (void **state)
+CASE (what_was)
 {
     struct conditions c;
     json_t *list;
@@ -122,7 +122,7 @@ static void what_was (void **state)
 }
 
 /* If a failure turns out to be the last one, Restarting goes back to what it was before. */
-static void last_failure (void **state)
+CASE (last_failure)
 {
     const struct condition_entry *again;
     struct conditions c;
@@ -232,7 +232,7 @@ static const struct {
 };
 /* clang-format on */
 
-static void operators_cases (void **state)
+CASE (operators_cases)
 {
     for (size_t i = 0; i < COUNT (cases); i++) {
         size_t n = 0;
@@ -249,7 +249,7 @@ static void operators_cases (void **state)
 }
 
 /* From train_util_test.go of the training operator. */
-static void exit_codes (void **state)
+CASE (exit_codes)
 {
     static const struct exit_range own[] = { { 3, 3, true }, { 137, 137, false }, { 0, 0, false } };
     static const int permanent[] = { 1, 2, 3, 126, 127 },
@@ -311,17 +311,10 @@ static void is_in_manual (void (*print) (FILE *f))
     free (table);
 }
 
-static void manual (void **state)
+CASE (manual)
 {
     is_in_manual (print_changes);
     is_in_manual (print_reasons);
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test (every_cell),      cmocka_unit_test (every_cell_applied),
-    cmocka_unit_test (what_was),        cmocka_unit_test (last_failure),
-    cmocka_unit_test (operators_cases), cmocka_unit_test (exit_codes),
-    cmocka_unit_test (manual),
-};
-
-RUN_TESTS (tests)
+RUN_CASES ()

@@ -187,7 +187,7 @@ static struct rank_layout *three_nodes (void)
     return l;
 }
 
-static void all_verdicts (void **state)
+CASE (all_verdicts)
 {
     struct rank_layout *l = three_nodes ();
 
@@ -217,7 +217,7 @@ static void all_verdicts (void **state)
 }
 
 /* Values of the wrong type are ignored. */
-static void of_wrong_types (void **state)
+CASE (of_wrong_types)
 {
     struct rank_layout *l = three_nodes ();
     FILE *null = fopen ("/dev/null", "w");
@@ -239,7 +239,7 @@ static void of_wrong_types (void **state)
 }
 
 /* Without a layout, no node is blamed for ranks that do not answer. */
-static void unknown_places (void **state)
+CASE (unknown_places)
 {
     json_t *ranks[SIZE] = { 0 };
     struct diagnosis *d;
@@ -284,7 +284,7 @@ static void printed (json_t **ranks, long size, const char *wanted)
     diagnosis_destroy (d);
 }
 
-static void all_findings (void **state)
+CASE (all_findings)
 {
     json_t *ranks[SIZE];
 
@@ -315,7 +315,7 @@ static void all_findings (void **state)
 }
 
 /* With many nodes, the table lists only nodes with a fault. */
-static void many_nodes (void **state)
+CASE (many_nodes)
 {
     enum { NODES = 65 };
     json_t *ranks[NODES];
@@ -348,7 +348,7 @@ static void many_nodes (void **state)
         json_decref (ranks[r]);
 }
 
-static void the_place_of_each_rank (void **state)
+CASE (the_place_of_each_rank)
 {
     json_t *ranks[3] = { healthy_rank (0), NULL, healthy_rank (3) };
     char *text = NULL;
@@ -369,10 +369,4 @@ static void the_place_of_each_rank (void **state)
     json_decref (ranks[2]);
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test (all_verdicts),   cmocka_unit_test (of_wrong_types),
-    cmocka_unit_test (unknown_places), cmocka_unit_test (all_findings),
-    cmocka_unit_test (many_nodes),     cmocka_unit_test (the_place_of_each_rank),
-};
-
-RUN_TESTS (tests)
+RUN_CASES ()

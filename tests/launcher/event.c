@@ -66,7 +66,7 @@ static char *text_of (const struct event *e)
     return text;
 }
 
-static void through_json (void **state)
+CASE (through_json)
 {
     for (int op = 0; op < EVENT_OPS; op++) {
         struct event e = full ((enum event_op)op);
@@ -85,7 +85,7 @@ static void through_json (void **state)
     }
 }
 
-static void through_packing (void **state)
+CASE (through_packing)
 {
     struct packed p = { NULL };
     struct event back;
@@ -115,7 +115,7 @@ static void through_packing (void **state)
 }
 
 /* Truncated or changed bytes are rejected or give another event, but never crash. */
-static void damaged_packing (void **state)
+CASE (damaged_packing)
 {
     struct event e = full (EVENT_RESULT);
     struct packed p = { NULL };
@@ -140,7 +140,7 @@ static void damaged_packing (void **state)
     packed_free (&p);
 }
 
-static void unknown_events (void **state)
+CASE (unknown_events)
 {
     static const char *const bad[] = { "{}", "{\"op\": 1}", "{\"op\": \"x\"}" };
     struct event e;
@@ -153,11 +153,4 @@ static void unknown_events (void **state)
     }
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test (through_json),
-    cmocka_unit_test (through_packing),
-    cmocka_unit_test (damaged_packing),
-    cmocka_unit_test (unknown_events),
-};
-
-RUN_TESTS (tests)
+RUN_CASES ()

@@ -59,7 +59,7 @@ static void judge (const struct log_policy *list, size_t n, int status, enum oom
     experiment_destroy (parts);
 }
 
-static void table_of_ends (void **state)
+FOLDER_CASE (table_of_ends)
 {
     struct failure_class v;
 
@@ -83,7 +83,7 @@ static void put (const char *name, const char *text, size_t n)
 }
 
 /* If the node check found bad nodes, they are to blame, whatever the exit status of the step. */
-static void bad_nodes (void **state)
+FOLDER_CASE (bad_nodes)
 {
     static const int statuses[] = { EXIT (79), EXIT (75), EXIT (143), SIGKILL };
     struct failure_class v;
@@ -98,7 +98,7 @@ static void bad_nodes (void **state)
 }
 
 /* dl-trainer(7) documents exactly the statuses in the table. */
-static void manual_has_it (void **state)
+CASE (manual_has_it)
 {
     char line[4096], path[4096];
     bool inside = false, seen[256] = { false };
@@ -147,7 +147,7 @@ static const struct {
 };
 /* clang-format on */
 
-static void lines_of_logs (void **state)
+FOLDER_CASE (lines_of_logs)
 {
     struct failure_class v;
 
@@ -187,7 +187,7 @@ static const struct {
 /* clang-format on */
 
 /* The reason is what the rank that failed first has printed, not what the others print then. */
-static void lines_of_the_first_rank (void **state)
+FOLDER_CASE (lines_of_the_first_rank)
 {
     struct failure_class v;
     char log[1024];
@@ -205,7 +205,7 @@ static void lines_of_the_first_rank (void **state)
 }
 
 /* It is among the last 16 KiB of what was there, however much the others print. */
-static void much_is_printed (void **state)
+FOLDER_CASE (much_is_printed)
 {
     static char log[100001];
     struct first_failure f = { 1, 40000 };
@@ -225,7 +225,7 @@ static void much_is_printed (void **state)
     assert_int_equal (remove (in_dir ("log")), 0);
 }
 
-static void several_policies (void **state)
+FOLDER_CASE (several_policies)
 {
     static const struct log_policy list[] = {
         { "one", "alpha", POLICY_EXCLUDE_NODE },
@@ -262,7 +262,7 @@ static void several_policies (void **state)
 }
 
 /* A long line is shortened to the part that matches. */
-static void long_lines (void **state)
+FOLDER_CASE (long_lines)
 {
     static const struct log_policy p = { "p", "needle", POLICY_LABEL };
     char found[1][POLICY_LINE];
@@ -300,7 +300,7 @@ static void long_lines (void **state)
 }
 
 /* Only the end of a log of more than 64 MiB is searched.  The file is sparse. */
-static void long_logs (void **state)
+FOLDER_CASE (long_logs)
 {
     static const struct log_policy list[] = {
         { "first", "early", POLICY_LABEL },
@@ -320,7 +320,7 @@ static void long_logs (void **state)
     assert_int_equal (policies_search (list, 2, in_dir ("none"), found), -1);
 }
 
-static void bad_patterns (void **state)
+CASE (bad_patterns)
 {
     struct slurmdl_error err = { "" };
 
@@ -331,7 +331,7 @@ static void bad_patterns (void **state)
     assert_int_equal (log_policy_check ("", NULL), 0);
 }
 
-static void runs_out (void **state)
+FOLDER_CASE (runs_out)
 {
     static const char *const gpu =
         "x\ntorch.cuda.OutOfMemoryError: CUDA out of memory. Tried 2 GiB\n";
@@ -371,7 +371,7 @@ static const struct {
 /* clang-format on */
 
 /* A member whose record cannot be read counts as running. */
-static void ends_of_members (void **state)
+FOLDER_CASE (ends_of_members)
 {
     struct job_role role = { .name = (char *)"worker", .count = 3, .restart = RESTART_NEVER };
     struct job_settings job = { .success = SUCCESS_ALL_WORKERS, .roles = &role, .nroles = 1 };
@@ -401,13 +401,4 @@ static void ends_of_members (void **state)
     }
 }
 
-static const struct CMUnitTest tests[] = {
-    IN_FOLDER (table_of_ends),    cmocka_unit_test (manual_has_it),
-    IN_FOLDER (bad_nodes),        IN_FOLDER (lines_of_the_first_rank),
-    IN_FOLDER (much_is_printed),  IN_FOLDER (lines_of_logs),
-    IN_FOLDER (several_policies), IN_FOLDER (long_lines),
-    IN_FOLDER (long_logs),        cmocka_unit_test (bad_patterns),
-    IN_FOLDER (runs_out),         IN_FOLDER (ends_of_members),
-};
-
-RUN_TESTS (tests)
+RUN_CASES ()

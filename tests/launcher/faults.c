@@ -23,7 +23,7 @@ static const struct {
 };
 /* clang-format on */
 
-static void what_is_the_same (void **state)
+CASE (what_is_the_same)
 {
     char key[FAULT_KEY];
     char long_why[2 * FAULT_KEY];
@@ -51,7 +51,7 @@ static void failed (struct sweep *s, const char *why, const char *host, bool fre
     fault_note (s, &e);
 }
 
-static void when_it_is_shared (void **state)
+CASE (when_it_is_shared)
 {
     struct sweep s = { .nresults = 0 };
     char why[64];
@@ -81,9 +81,4 @@ static void when_it_is_shared (void **state)
     assert_null (fault_most (&s));
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test (what_is_the_same),
-    cmocka_unit_test (when_it_is_shared),
-};
-
-RUN_TESTS (tests)
+RUN_CASES ()

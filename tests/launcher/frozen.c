@@ -8,7 +8,7 @@
 
 /* ---- patterns ---- */
 
-static void test_patterns (void **state)
+CASE (test_patterns)
 {
     static const struct row {
         const char *pattern, *path;
@@ -39,7 +39,7 @@ static void test_patterns (void **state)
     assert_false (pattern_list_has (NULL, "a", false));
 }
 
-static void test_ignore_file (void **state)
+CASE (test_ignore_file)
 {
     char **list = NULL;
 
@@ -75,7 +75,7 @@ static void make_archive (struct code_archive *a)
     assert_int_equal (code_archive_pack (&c, a, &err), 0);
 }
 
-static void test_same (void **state)
+CASE (test_same)
 {
     struct slurmdl_error err = { "" };
     struct code_archive a, b;
@@ -108,7 +108,7 @@ static void ignore (const char *path, const void *text, size_t size, void *arg)
 }
 
 /* Reading a truncated or changed archive succeeds or fails, but never crashes. */
-static void test_damage (void **state)
+CASE (test_damage)
 {
     struct code_archive a;
 
@@ -138,12 +138,5 @@ static int tear_down (void **state)
 
 int main (void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (test_patterns),
-        cmocka_unit_test (test_ignore_file),
-        cmocka_unit_test (test_same),
-        cmocka_unit_test (test_damage),
-    };
-
-    return cmocka_run_group_tests (tests, set_up, tear_down);
+    return run_cases (set_up, tear_down);
 }

@@ -15,7 +15,7 @@
 #include "runtime/comm/net/stream.h"
 #include "tests/unit.h"
 
-static void cleaning (void **state)
+CASE (cleaning)
 {
     char buf[8];
 
@@ -27,7 +27,7 @@ static void cleaning (void **state)
 
 /* ---- the wire ---- */
 
-static void lines (void **state)
+CASE (lines)
 {
     static const char text[] = "{\"a\":1}\n{\"a\":2}\n[]\n";
     struct gather_line line = { 0 };
@@ -56,7 +56,7 @@ static void lines (void **state)
     gather_line_free (&line);
 }
 
-static void endless_line (void **state)
+CASE (endless_line)
 {
     struct gather_line line = { 0 };
     static char block[4096];
@@ -221,7 +221,7 @@ static bool may_open_many (void)
     return setrlimit (RLIMIT_NOFILE, &limit) == 0;
 }
 
-static void many_ranks (void **state)
+CASE (many_ranks)
 {
     struct gather g = { .level = LEVEL_QUICK, .table = true, .parent = -1 };
     static struct net_stream streams[MANY];
@@ -245,11 +245,4 @@ static void many_ranks (void **state)
     assert_int_equal (status, 0);
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test (cleaning),
-    cmocka_unit_test (lines),
-    cmocka_unit_test (endless_line),
-    cmocka_unit_test (many_ranks),
-};
-
-RUN_TESTS (tests)
+RUN_CASES ()

@@ -59,7 +59,7 @@ static const char *mark (const struct checkpoint_policy *policy, bool smaller,
     return text;
 }
 
-static void conforms (void **state)
+CASE (conforms)
 {
     struct gc_checkpoint list[NEXAMPLE];
 
@@ -71,7 +71,7 @@ static void conforms (void **state)
 }
 
 /* The result does not depend on the order of the list. */
-static void any_order (void **state)
+CASE (any_order)
 {
     struct gc_checkpoint list[NEXAMPLE];
     struct gc_checkpoint back[NEXAMPLE];
@@ -87,7 +87,7 @@ static void any_order (void **state)
     }
 }
 
-static void larger_is_better (void **state)
+CASE (larger_is_better)
 {
     struct gc_checkpoint list[NEXAMPLE];
 
@@ -100,7 +100,7 @@ static void larger_is_better (void **state)
                          "3 5 8 10 ");
 }
 
-static void no_numbers_count_as_no_validation (void **state)
+CASE (no_numbers_count_as_no_validation)
 {
     struct gc_checkpoint list[] = {
         { .trial = 1, .attempt = 1, .step = 1, .metric = -INFINITY },
@@ -114,7 +114,7 @@ static void no_numbers_count_as_no_validation (void **state)
     assert_string_equal (mark (&(struct checkpoint_policy){ 0, 0, 2 }, true, list, 4), "3 4 ");
 }
 
-static void older_of_equal_ones (void **state)
+CASE (older_of_equal_ones)
 {
     struct gc_checkpoint list[] = {
         { .trial = 1, .attempt = 1, .step = 30, .metric = 1 },
@@ -134,7 +134,7 @@ static void older_of_equal_ones (void **state)
     }
 }
 
-static void one_of_a_step (void **state)
+CASE (one_of_a_step)
 {
     struct gc_checkpoint list[] = {
         { .trial = 1, .attempt = 1, .step = 5, .metric = 1 },
@@ -257,7 +257,7 @@ static int close_all (void **state)
     return remove_dir (state);
 }
 
-static void best_and_latest_stay (void **state)
+CASE_WITH (best_and_latest_stay, make_dir, close_all)
 {
     struct sweep *s = two_attempts (CONF ("0", "1", "1"));
 
@@ -272,7 +272,7 @@ static void best_and_latest_stay (void **state)
     sweep_close (s);
 }
 
-static void next_for_a_damaged_one (void **state)
+CASE_WITH (next_for_a_damaged_one, make_dir, close_all)
 {
     struct sweep *s = two_attempts (CONF ("1", "0", "1"));
 
@@ -286,7 +286,7 @@ static void next_for_a_damaged_one (void **state)
     sweep_close (s);
 }
 
-static void nothing_goes_if_none_verifies (void **state)
+CASE_WITH (nothing_goes_if_none_verifies, make_dir, close_all)
 {
     struct sweep *s = two_attempts (CONF ("0", "1", "1"));
 
@@ -299,7 +299,7 @@ static void nothing_goes_if_none_verifies (void **state)
     sweep_close (s);
 }
 
-static void nothing_goes_if_metrics_are_damaged (void **state)
+CASE_WITH (nothing_goes_if_metrics_are_damaged, make_dir, close_all)
 {
     struct sweep *s = two_attempts (CONF ("0", "1", "1"));
     char path[320];
@@ -311,7 +311,7 @@ static void nothing_goes_if_metrics_are_damaged (void **state)
     sweep_close (s);
 }
 
-static void zero_keeps_what_is_gone_on_from (void **state)
+CASE_WITH (zero_keeps_what_is_gone_on_from, make_dir, close_all)
 {
     struct sweep *s = two_attempts (CONF ("0", "0", "0"));
     char path[320];
@@ -336,7 +336,7 @@ static void zero_keeps_what_is_gone_on_from (void **state)
 }
 
 /* Trial 2 starts from trial 1's checkpoint at length 4. */
-static void another_trial_begins_there (void **state)
+CASE_WITH (another_trial_begins_there, make_dir, close_all)
 {
     struct sweep *s = made_sweep (dir, CONF ("0", "0", "0"), 2);
 
@@ -354,7 +354,7 @@ static void another_trial_begins_there (void **state)
     sweep_close (s);
 }
 
-static void failed_trials_keep_by_the_policy_only (void **state)
+CASE_WITH (failed_trials_keep_by_the_policy_only, make_dir, close_all)
 {
     struct sweep *s = two_attempts (CONF ("0", "0", "0"));
 
@@ -366,7 +366,7 @@ static void failed_trials_keep_by_the_policy_only (void **state)
 /* A checkpoint that is a directory cannot be unlinked. gc stops there, and reports the files after
  * it as kept.
  */
-static void stops_at_what_cannot_be_removed (void **state)
+CASE_WITH (stops_at_what_cannot_be_removed, make_dir, close_all)
 {
     struct sweep *s = two_attempts (CONF ("0", "0", "1"));
     struct slurmdl_error err = { "" };
@@ -403,7 +403,7 @@ static void make_link (const struct sweep *s, long trial, int64_t step)
 }
 
 /* An interrupted save (trial 1), and checkpoints that are symbolic links (2 and 3). */
-static void hidden_files (void **state)
+CASE_WITH (hidden_files, make_dir, close_all)
 {
     struct sweep *s = made_sweep (dir, CONF ("0", "0", "1"), 3);
 
@@ -480,7 +480,7 @@ static void log_attempts (const struct sweep *s, long n, long first, long last)
 
 /* The newest file may be damaged, so gc keeps two for the next attempt (trainer.h) to choose from.
  */
-static void two_newest_of_an_open_trial (void **state)
+CASE_WITH (two_newest_of_an_open_trial, make_dir, close_all)
 {
     struct sweep *s =
         made_sweep (dir, FILES ("save_trial_best = 0; files = (\"*.pt\", \"run\");"), 1);
@@ -509,7 +509,7 @@ static void two_newest_of_an_open_trial (void **state)
     sweep_close (s);
 }
 
-static void nothing_goes_without_the_key (void **state)
+CASE_WITH (nothing_goes_without_the_key, make_dir, close_all)
 {
     struct sweep *s = made_sweep (dir, FILES ("save_trial_best = 0;"), 1);
 
@@ -541,7 +541,7 @@ static struct sweep *two_trials (const char *conf)
     return s;
 }
 
-static void of_an_ended_trial_by_the_policy (void **state)
+CASE_WITH (of_an_ended_trial_by_the_policy, make_dir, close_all)
 {
     static const char *const policies[][3] = {
         { FILES ("files = \"last.pt\";"), "13", "13" },
@@ -564,7 +564,7 @@ static void of_an_ended_trial_by_the_policy (void **state)
 }
 
 /* Trial 1 has the best validation, but at length 1; trial 2 has the best result. */
-static void the_best_trials_checkpoint_stays (void **state)
+CASE_WITH (the_best_trials_checkpoint_stays, make_dir, close_all)
 {
     struct sweep *s = made_sweep (dir, CONF ("1", "0", "0"), 2);
 
@@ -583,28 +583,4 @@ static void the_best_trials_checkpoint_stays (void **state)
     sweep_close (s);
 }
 
-#define IN_FILES(f) cmocka_unit_test_setup_teardown (f, make_dir, close_all)
-
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test (conforms),
-    cmocka_unit_test (any_order),
-    cmocka_unit_test (larger_is_better),
-    cmocka_unit_test (no_numbers_count_as_no_validation),
-    cmocka_unit_test (older_of_equal_ones),
-    cmocka_unit_test (one_of_a_step),
-    IN_FILES (best_and_latest_stay),
-    IN_FILES (next_for_a_damaged_one),
-    IN_FILES (nothing_goes_if_none_verifies),
-    IN_FILES (nothing_goes_if_metrics_are_damaged),
-    IN_FILES (zero_keeps_what_is_gone_on_from),
-    IN_FILES (another_trial_begins_there),
-    IN_FILES (failed_trials_keep_by_the_policy_only),
-    IN_FILES (stops_at_what_cannot_be_removed),
-    IN_FILES (hidden_files),
-    IN_FILES (two_newest_of_an_open_trial),
-    IN_FILES (nothing_goes_without_the_key),
-    IN_FILES (of_an_ended_trial_by_the_policy),
-    IN_FILES (the_best_trials_checkpoint_stays),
-};
-
-RUN_TESTS (tests)
+RUN_CASES ()

@@ -33,7 +33,7 @@ static struct heal_verdict judge (const struct heal_seen *r, const struct heal_l
     return v;
 }
 
-static void nothing_is_wrong (void **state)
+CASE (nothing_is_wrong)
 {
     struct heal_seen r[N] = { 0 };
 
@@ -47,7 +47,7 @@ static void nothing_is_wrong (void **state)
     assert_int_equal (judge (r, &begun, 1e6).cause, HEAL_NONE);
 }
 
-static void the_first_rank_to_end_is_blamed (void **state)
+CASE (the_first_rank_to_end_is_blamed)
 {
     struct heal_seen r[N];
     struct heal_verdict v;
@@ -72,7 +72,7 @@ static void the_first_rank_to_end_is_blamed (void **state)
 }
 
 /* The others fail in their next collective, because one of them has left. */
-static void a_rank_that_left_is_named (void **state)
+CASE (a_rank_that_left_is_named)
 {
     struct heal_seen r[N];
     struct heal_verdict v;
@@ -102,7 +102,7 @@ static void a_rank_that_left_is_named (void **state)
 /* If ranks have roles, job_judge() decides what their exit means, so it is no failure here.  A rank
  * that vanished is still one.
  */
-static void ranks_with_a_role_may_end (void **state)
+CASE (ranks_with_a_role_may_end)
 {
     const struct heal_limits roles = { .start = 300, .least = 15, .signs = 10, .may_end = true };
     struct heal_seen r[N];
@@ -119,7 +119,7 @@ static void ranks_with_a_role_may_end (void **state)
     assert_int_equal (judge (r, &roles, 105).cause, HEAL_CUT);
 }
 
-static void a_node_is_lost (void **state)
+CASE (a_node_is_lost)
 {
     struct heal_seen r[N];
     struct heal_verdict v;
@@ -140,7 +140,7 @@ static void a_node_is_lost (void **state)
     assert_int_equal (v.rank, 2);
 }
 
-static void ranks_are_missing (void **state)
+CASE (ranks_are_missing)
 {
     struct heal_seen r[N];
     struct heal_verdict v;
@@ -159,7 +159,7 @@ static void ranks_are_missing (void **state)
     assert_string_equal (judge (r, &begun, 104).why, "rank 1 on n1 ended with exit status 1");
 }
 
-static void a_stopped_rank_is_named (void **state)
+CASE (a_stopped_rank_is_named)
 {
     struct heal_seen r[N];
     struct heal_verdict v;
@@ -181,7 +181,7 @@ static void a_stopped_rank_is_named (void **state)
 }
 
 /* A frozen host acknowledges packets, but sends no heartbeats. */
-static void a_silent_rank_is_named (void **state)
+CASE (a_silent_rank_is_named)
 {
     const struct heal_limits never = { .fixed = true, .signs = 10 };
     struct heal_seen r[N];
@@ -212,7 +212,7 @@ static void a_silent_rank_is_named (void **state)
 }
 
 /* While the job is suspended, no rank sends anything. */
-static void silence_of_all_is_no_rank_s_fault (void **state)
+CASE (silence_of_all_is_no_rank_s_fault)
 {
     struct heal_seen r[N];
 
@@ -224,7 +224,7 @@ static void silence_of_all_is_no_rank_s_fault (void **state)
     assert_int_equal (judge (r, &begun, 400).cause, HEAL_HANG);
 }
 
-static void all_ranks_are_silent (void **state)
+CASE (all_ranks_are_silent)
 {
     const struct heal_limits never = { .fixed = true, .signs = 10 };
     const struct heal_limits fixed = { .least = 5, .fixed = true };
@@ -248,7 +248,7 @@ static void all_ranks_are_silent (void **state)
     assert_int_equal (judge (r, &begun, 125).cause, HEAL_HANG);
 }
 
-static void computing_ranks_have_longer (void **state)
+CASE (computing_ranks_have_longer)
 {
     static const struct {
         double cores;
@@ -266,7 +266,7 @@ static void computing_ranks_have_longer (void **state)
 }
 
 /* The limit is longer for a run that has printed little so far, waits for a disk or sleeps. */
-static void the_limit_is_longer_for_living_runs (void **state)
+CASE (the_limit_is_longer_for_living_runs)
 {
     const struct heal_limits few = { .start = 300, .least = 15, .signs = 2 };
     struct heal_seen r[N];
@@ -285,7 +285,7 @@ static void the_limit_is_longer_for_living_runs (void **state)
     assert_int_equal (judge (r, &begun, 115).cause, HEAL_HANG);
 }
 
-static void the_run_teaches_its_gaps (void **state)
+CASE (the_run_teaches_its_gaps)
 {
     struct heal_learned l = { 0 };
     struct heal_seen r[N];
@@ -306,7 +306,7 @@ static void the_run_teaches_its_gaps (void **state)
 }
 
 /* The table in dl-trainer(7), HEALING, has a row for each cause, in the order of the enum. */
-static void the_manual_has_the_table (void **state)
+CASE (the_manual_has_the_table)
 {
     char path[4096], line[512], cause[32], stacks[32], step[32], node[32], attempt[32];
     const char *srcdir = getenv ("srcdir");
@@ -401,7 +401,7 @@ static int status_of (struct rank_watch *w, pid_t pid)
     return status;
 }
 
-static void a_worker_gets_it_and_ends_its_ranks (void **state)
+CASE (a_worker_gets_it_and_ends_its_ranks)
 {
     struct rank_watch *w;
     const struct heal_seen *seen;
@@ -457,7 +457,7 @@ static pid_t start_resetting (int go)
 /* A rank that ends closes its connection with the worker's pings unread, which resets it.  The
  * worker has what it said before, whether it reads or sends next.
  */
-static void a_finished_rank_was_not_cut_off (void **state)
+CASE (a_finished_rank_was_not_cut_off)
 {
     for (int sends = 0; sends < 2; sends++) {
         struct rank_watch *w = rank_watch_create ("test.ranks", 1, NULL);
@@ -487,7 +487,7 @@ static void a_finished_rank_was_not_cut_off (void **state)
 }
 
 /* The worker ignores peers that do not have the key in the notice. */
-static void a_process_without_the_key_is_not_a_rank (void **state)
+CASE (a_process_without_the_key_is_not_a_rank)
 {
     struct rank_watch *w;
     char text[NOTICE_TEXT], *key;
@@ -531,24 +531,5 @@ static int remove_home (void **state)
 
 int main (void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (nothing_is_wrong),
-        cmocka_unit_test (the_first_rank_to_end_is_blamed),
-        cmocka_unit_test (a_rank_that_left_is_named),
-        cmocka_unit_test (ranks_with_a_role_may_end),
-        cmocka_unit_test (a_node_is_lost),
-        cmocka_unit_test (ranks_are_missing),
-        cmocka_unit_test (a_stopped_rank_is_named),
-        cmocka_unit_test (a_silent_rank_is_named),
-        cmocka_unit_test (silence_of_all_is_no_rank_s_fault),
-        cmocka_unit_test (all_ranks_are_silent),
-        cmocka_unit_test (computing_ranks_have_longer),
-        cmocka_unit_test (the_limit_is_longer_for_living_runs),
-        cmocka_unit_test (the_run_teaches_its_gaps),
-        cmocka_unit_test (the_manual_has_the_table),
-        cmocka_unit_test (a_worker_gets_it_and_ends_its_ranks),
-        cmocka_unit_test (a_finished_rank_was_not_cut_off),
-        cmocka_unit_test (a_process_without_the_key_is_not_a_rank),
-    };
-    return cmocka_run_group_tests (tests, make_home, remove_home);
+    return run_cases (make_home, remove_home);
 }

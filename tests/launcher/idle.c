@@ -52,7 +52,7 @@ static const char *text (const struct idle_gpus *g, double now)
     return buf;
 }
 
-static void gpus_are_idle_for_the_whole_time (void **state)
+CASE (gpus_are_idle_for_the_whole_time)
 {
     struct idle_gpus g = begin ();
     const char *told;
@@ -70,7 +70,7 @@ static void gpus_are_idle_for_the_whole_time (void **state)
     assert_true (idle_all (&g));
 }
 
-static void work_in_between_restarts_the_clock (void **state)
+CASE (work_in_between_restarts_the_clock)
 {
     struct idle_gpus g = begin ();
 
@@ -92,7 +92,7 @@ static void work_in_between_restarts_the_clock (void **state)
 /* Usage may be unknown: for a MIG device, if the driver does not answer, or while a job is
  * suspended.
  */
-static void unknown_load_is_not_idleness (void **state)
+CASE (unknown_load_is_not_idleness)
 {
     struct idle_gpus g = begin ();
     struct gpu_readings none = { .n = 0 };
@@ -108,7 +108,7 @@ static void unknown_load_is_not_idleness (void **state)
     assert_false (idle_all (&g));
 }
 
-static void a_reappearing_gpu_counts_as_new (void **state)
+CASE (a_reappearing_gpu_counts_as_new)
 {
     struct idle_gpus g = begin ();
     struct gpu_readings r = reading (0, 0);
@@ -124,7 +124,7 @@ static void a_reappearing_gpu_counts_as_new (void **state)
 
 /* ---- the option ---- */
 
-static void the_option_is_read (void **state)
+CASE (the_option_is_read)
 {
     static const struct {
         const char *value;
@@ -183,14 +183,4 @@ static void the_option_is_read (void **state)
                          "a GPU that is idle for 1 min must be sampled each 30 s or more often");
 }
 
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (gpus_are_idle_for_the_whole_time),
-        cmocka_unit_test (work_in_between_restarts_the_clock),
-        cmocka_unit_test (unknown_load_is_not_idleness),
-        cmocka_unit_test (a_reappearing_gpu_counts_as_new),
-        cmocka_unit_test (the_option_is_read),
-    };
-    return cmocka_run_group_tests (tests, NULL, NULL);
-}
+RUN_CASES ()

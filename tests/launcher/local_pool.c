@@ -93,7 +93,7 @@ static void await_ends (struct pool_test *t, int n)
 #define HOLD(text) "echo " text "; exec sleep 1000"
 #define GPUS       HOLD ("$CUDA_VISIBLE_DEVICES $DL_WORKER_PLACE")
 
-static void gpus (void **state)
+CASE (gpus)
 {
     struct pool_test t;
 
@@ -123,7 +123,7 @@ static void gpus (void **state)
 
 #define CORES HOLD ("$(sed -n 's/^Cpus_allowed_list:.//p' /proc/self/status)")
 
-static void cores (void **state)
+CASE (cores)
 {
     struct pool_test t;
     int all = cores_count ();
@@ -143,7 +143,7 @@ static void cores (void **state)
     close_pool (&t);
 }
 
-static void again (void **state)
+CASE (again)
 {
     struct pool_test t;
 
@@ -160,7 +160,7 @@ static void again (void **state)
     close_pool (&t);
 }
 
-static void end (void **state)
+CASE (end)
 {
     struct pool_test t;
 
@@ -175,7 +175,7 @@ static void end (void **state)
 }
 
 /* One that ignores SIGTERM is killed, and then not started again. */
-static void deaf (void **state)
+CASE (deaf)
 {
     struct pool_test t;
 
@@ -188,9 +188,4 @@ static void deaf (void **state)
     close_pool (&t);
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test (gpus), cmocka_unit_test (cores), cmocka_unit_test (again),
-    cmocka_unit_test (end),  cmocka_unit_test (deaf),
-};
-
-RUN_TESTS (tests)
+RUN_CASES ()

@@ -23,7 +23,7 @@ static int files_in_dir (void)
     return n;
 }
 
-static void first_put_wins (void **state)
+FOLDER_CASE (first_put_wins)
 {
     struct slurmdl_error err = { "" };
     char *text;
@@ -40,7 +40,7 @@ static void first_put_wins (void **state)
     free (text);
 }
 
-static void put_into_a_missing_folder (void **state)
+FOLDER_CASE (put_into_a_missing_folder)
 {
     struct slurmdl_error err = { "" };
 
@@ -70,7 +70,7 @@ static void race (int me)
     _exit (0);
 }
 
-static void one_winner_per_name (void **state)
+FOLDER_CASE (one_winner_per_name)
 {
     for (int i = 0; i < RACERS; i++)
         if (fork () == 0)
@@ -119,7 +119,7 @@ static int append (struct log *log, int n)
     return log_append (log, &event, 1, NULL);
 }
 
-static void entries_come_in_order (void **state)
+FOLDER_CASE (entries_come_in_order)
 {
     struct log *a = log_create (in_dir ("log"), NULL);
     struct log *b = log_create (in_dir ("log"), NULL);
@@ -146,7 +146,7 @@ static void entries_come_in_order (void **state)
 /* A worker waits for space if errno says that the disk is full, so a background sync of the
  * directory must not change errno.
  */
-static void a_full_disk_is_reported (void **state)
+FOLDER_CASE (a_full_disk_is_reported)
 {
     struct log *log = log_create (in_dir ("log"), NULL);
     struct rlimit all, none;
@@ -188,7 +188,7 @@ static void read_log (struct seen *seen)
 }
 
 /* The log has several blocks.  Read it from intact, damaged and missing packs. */
-static void writers_share_a_log (void **state)
+FOLDER_CASE (writers_share_a_log)
 {
     struct log *log = log_create (in_dir ("log"), NULL);
     static struct seen packed, single, damaged;
@@ -219,7 +219,7 @@ static void writers_share_a_log (void **state)
 }
 
 /* Once a block is packed, its separate entries are not needed. */
-static void a_pack_stands_for_its_block (void **state)
+FOLDER_CASE (a_pack_stands_for_its_block)
 {
     struct log *log = log_create (in_dir ("log"), NULL);
     static struct seen seen;
@@ -243,7 +243,7 @@ static void a_pack_stands_for_its_block (void **state)
 }
 
 /* Any flipped byte and any truncation of an entry is detected. */
-static void damage_is_noticed (void **state)
+FOLDER_CASE (damage_is_noticed)
 {
     struct log *log = log_create (in_dir ("log"), NULL);
     struct seen seen = { 0 };
@@ -283,15 +283,4 @@ static void damage_is_noticed (void **state)
     log_destroy (log);
 }
 
-static const struct CMUnitTest tests[] = {
-    IN_FOLDER (first_put_wins),
-    cmocka_unit_test_setup_teardown (put_into_a_missing_folder, make_dir, remove_dir),
-    cmocka_unit_test_setup_teardown (one_winner_per_name, make_dir, remove_dir),
-    cmocka_unit_test_setup_teardown (entries_come_in_order, make_dir, remove_dir),
-    cmocka_unit_test_setup_teardown (a_full_disk_is_reported, make_dir, remove_dir),
-    cmocka_unit_test_setup_teardown (writers_share_a_log, make_dir, remove_dir),
-    cmocka_unit_test_setup_teardown (a_pack_stands_for_its_block, make_dir, remove_dir),
-    cmocka_unit_test_setup_teardown (damage_is_noticed, make_dir, remove_dir),
-};
-
-RUN_TESTS (tests)
+RUN_CASES ()

@@ -17,7 +17,7 @@ static struct sweep *begun (int trials)
     return s;
 }
 
-static void machines (void **state)
+FOLDER_CASE (machines)
 {
     struct sweep *s = begun (2);
 
@@ -48,7 +48,7 @@ static void end_at (struct sweep *s, const char *op, int n, int k, const char *h
     put (s, text);
 }
 
-static void spoilers (void **state)
+FOLDER_CASE (spoilers)
 {
     struct sweep *s = begun (40);
 
@@ -79,7 +79,7 @@ static void spoilers (void **state)
 }
 
 /* If one trial keeps failing, the trial is to blame, not the node. */
-static void a_bad_trial_does_not_make_a_node_bad (void **state)
+FOLDER_CASE (a_bad_trial_does_not_make_a_node_bad)
 {
     struct sweep *s = begun (12);
 
@@ -92,10 +92,4 @@ static void a_bad_trial_does_not_make_a_node_bad (void **state)
     sweep_close (s);
 }
 
-static const struct CMUnitTest tests[] = {
-    IN_FOLDER (machines),
-    IN_FOLDER (spoilers),
-    IN_FOLDER (a_bad_trial_does_not_make_a_node_bad),
-};
-
-RUN_TESTS (tests)
+RUN_CASES ()

@@ -124,7 +124,7 @@ static size_t taken (struct worker *w)
     return n;
 }
 
-static void what_is_taken (void **state)
+FOLDER_CASE (what_is_taken)
 {
     struct worker w;
     struct offers o;
@@ -159,7 +159,7 @@ static void what_is_taken (void **state)
     unmake (&w);
 }
 
-static void what_is_not_taken (void **state)
+FOLDER_CASE (what_is_not_taken)
 {
     struct event long_ago = result_of (1, 1, 4), nowhere = long_ago;
     struct worker w;
@@ -191,7 +191,7 @@ static void what_is_not_taken (void **state)
     unmake (&w);
 }
 
-static void what_is_offered (void **state)
+FOLDER_CASE (what_is_offered)
 {
     double x = 0.5;
     struct event events[2] = {
@@ -220,10 +220,4 @@ static void what_is_offered (void **state)
     unmake (&w);
 }
 
-static const struct CMUnitTest tests[] = {
-    IN_FOLDER (what_is_taken),
-    IN_FOLDER (what_is_not_taken),
-    IN_FOLDER (what_is_offered),
-};
-
-RUN_TESTS (tests)
+RUN_CASES ()

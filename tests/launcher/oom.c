@@ -79,7 +79,7 @@ static void make_tree (size_t i)
     put_in_tree (trees[i].file, trees[i].text);
 }
 
-static void recorded_trees (void **state)
+FOLDER_CASE (recorded_trees)
 {
     assert_int_equal (oom_kills (dir), -1);
     for (size_t i = 0; i < COUNT (trees); i++) {
@@ -155,7 +155,7 @@ static void end_path (char *path)
     free (path);
 }
 
-static void lost_workers (void **state)
+FOLDER_CASE (lost_workers)
 {
     char *path = begin_path ();
     char called[128];
@@ -216,7 +216,7 @@ static const struct {
 };
 /* clang-format on */
 
-static void states_of_jobs (void **state)
+FOLDER_CASE (states_of_jobs)
 {
     char *path = begin_path ();
     char text[512];
@@ -236,7 +236,7 @@ static void states_of_jobs (void **state)
 
 /* ---- amounts ---- */
 
-static void amounts (void **state)
+CASE (amounts)
 {
     static const struct {
         const char *text;
@@ -269,7 +269,7 @@ static void amounts (void **state)
 }
 
 /* The limit is the lowest one among the process's cgroups and the machine's memory. */
-static void limits (void **state)
+FOLDER_CASE (limits)
 {
     make_tree (COUNT (trees) - 1);
     put_in_tree ("proc/meminfo", "MemTotal:  2048 kB\nMemFree: 1 kB\n");
@@ -283,9 +283,4 @@ static void limits (void **state)
     assert_int_equal (oom_memory_limit (dir), 4096);
 }
 
-static const struct CMUnitTest tests[] = {
-    IN_FOLDER (recorded_trees), IN_FOLDER (lost_workers), IN_FOLDER (states_of_jobs),
-    cmocka_unit_test (amounts), IN_FOLDER (limits),
-};
-
-RUN_TESTS (tests)
+RUN_CASES ()

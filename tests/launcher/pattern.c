@@ -77,7 +77,7 @@ static const struct {
 };
 /* clang-format on */
 
-static void patterns_find_numbers (void **state)
+CASE (patterns_find_numbers)
 {
     for (size_t i = 0; i < COUNT (lines); i++) {
         struct pattern *p = pattern_create (lines[i].pattern, NULL);
@@ -89,7 +89,7 @@ static void patterns_find_numbers (void **state)
     }
 }
 
-static void escapes_are_stripped (void **state)
+CASE (escapes_are_stripped)
 {
     static const char *const pairs[][2] = {
         { "acc=\033[1;36m0.15\033[0m", "acc=0.15" },
@@ -112,7 +112,7 @@ static void escapes_are_stripped (void **state)
     }
 }
 
-static void fractions_count_lines (void **state)
+CASE (fractions_count_lines)
 {
     struct pattern *p = pattern_create ("e {step} l {loss}", NULL);
 
@@ -124,7 +124,7 @@ static void fractions_count_lines (void **state)
     pattern_destroy (p);
 }
 
-static void lines_are_steps (void **state)
+CASE (lines_are_steps)
 {
     struct pattern *p = pattern_create ("loss {loss}", NULL);
 
@@ -136,7 +136,7 @@ static void lines_are_steps (void **state)
     pattern_destroy (p);
 }
 
-static void bad_patterns (void **state)
+CASE (bad_patterns)
 {
     static const char *const bad[] = { "", "loss", "{step}", "({a}", "{a}*[", NULL };
 
@@ -147,7 +147,7 @@ static void bad_patterns (void **state)
     }
 }
 
-static void nearest_words (void **state)
+CASE (nearest_words)
 {
     static const char *const words[] = { "run", "resume", "show", "stop", NULL };
 
@@ -177,7 +177,7 @@ static const struct {
 };
 /* clang-format on */
 
-static void placeholders (void **state)
+CASE (placeholders)
 {
     json_t *h = json_pack ("{s:f, s:{s:s}, s:i, s:b, s:[i,i], s:s}", "lr", 0.001, "opt", "name",
                            "it's \"x\"", "big", 123456789, "flag", 1, "list", 1, 2, "empty", "");
@@ -238,7 +238,7 @@ static int join (void *arg, char *word)
     return 0;
 }
 
-static void optional_groups (void **state)
+CASE (optional_groups)
 {
     struct param params[] = { { .when = "opt" } };
     struct hparam hparams[] = { { .path = (char *)"lr", .dim = -1 },
@@ -267,7 +267,7 @@ static void optional_groups (void **state)
 }
 
 /* The text of a number reads back as the same number. */
-static void numbers_survive (void **state)
+CASE (numbers_survive)
 {
     static const double numbers[] = { 0.1, 1e-300, 1.0 / 3, 123456.789, 5e-324 };
 
@@ -280,12 +280,4 @@ static void numbers_survive (void **state)
     }
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test (patterns_find_numbers), cmocka_unit_test (lines_are_steps),
-    cmocka_unit_test (escapes_are_stripped),  cmocka_unit_test (fractions_count_lines),
-    cmocka_unit_test (bad_patterns),          cmocka_unit_test (nearest_words),
-    cmocka_unit_test (placeholders),          cmocka_unit_test (optional_groups),
-    cmocka_unit_test (numbers_survive),
-};
-
-RUN_TESTS (tests)
+RUN_CASES ()

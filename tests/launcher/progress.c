@@ -49,7 +49,7 @@ static struct rank_process process (long rank, int pid, int parent, const char *
     return p;
 }
 
-static void main_thread (void **state)
+FOLDER_CASE (main_thread)
 {
     struct rank_process p = process (0, 10, 1, "train");
     struct rank_progress *r = progress_create (dir);
@@ -77,7 +77,7 @@ static void main_thread (void **state)
 }
 
 /* While dl takes the stack of one rank, only the others' progress counts. */
-static void asked (void **state)
+FOLDER_CASE (asked)
 {
     struct rank_process p[] = { process (0, 10, 1, "train"), process (1, 20, 1, "train") };
     struct rank_progress *r = progress_create (dir);
@@ -95,7 +95,7 @@ static void asked (void **state)
     progress_destroy (r);
 }
 
-static void other_threads (void **state)
+FOLDER_CASE (other_threads)
 {
     struct rank_process p = process (3, 10, 1, "train");
     struct rank_progress *r = progress_create (dir);
@@ -116,7 +116,7 @@ static void other_threads (void **state)
     progress_destroy (r);
 }
 
-static void other_processes (void **state)
+FOLDER_CASE (other_processes)
 {
     struct rank_process p[] = {
         process (0, 10, 1, "bash"),          process (0, 11, 10, "python3"),
@@ -144,7 +144,7 @@ static void other_processes (void **state)
     progress_destroy (r);
 }
 
-static void kinds_of_processes (void **state)
+FOLDER_CASE (kinds_of_processes)
 {
     struct rank_process p[] = {
         process (0, 10, 1, "bash"),
@@ -214,7 +214,7 @@ static void wait_often (int *broken)
     }
 }
 
-static void looks (void **state)
+CASE (looks)
 {
     int *broken =
         mmap (NULL, sizeof (*broken), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -250,10 +250,4 @@ static void looks (void **state)
     close (target);
 }
 
-static const struct CMUnitTest tests[] = {
-    IN_FOLDER (main_thread),        IN_FOLDER (asked),
-    IN_FOLDER (other_threads),      IN_FOLDER (other_processes),
-    IN_FOLDER (kinds_of_processes), cmocka_unit_test (looks),
-};
-
-RUN_TESTS (tests)
+RUN_CASES ()

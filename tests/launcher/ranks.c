@@ -99,7 +99,7 @@ static void expect (const struct ranks *r, long rank, const char *pids)
 
 /* ---- tests ---- */
 
-static void roots_and_below (void **state)
+FOLDER_CASE (roots_and_below)
 {
     struct ranks *r;
     const struct rank_process *p;
@@ -143,7 +143,7 @@ static void roots_and_below (void **state)
 }
 
 /* An orphan is matched to its rank by its environment, unless it is a helper of dl. */
-static void orphans (void **state)
+FOLDER_CASE (orphans)
 {
     static const char text[] = "SLURM_JOB_ID=7 SLURM_STEP_ID=0 SLURM_PROCID=3 SLURM_TASK_PID=40";
     struct ranks *r;
@@ -172,7 +172,7 @@ static void orphans (void **state)
 }
 
 /* An environment is read once, and again if the process's name or start time changes. */
-static void looks_again (void **state)
+FOLDER_CASE (looks_again)
 {
     struct ranks *r;
 
@@ -197,7 +197,7 @@ static void looks_again (void **state)
     ranks_destroy (r);
 }
 
-static void several_slurmd (void **state)
+FOLDER_CASE (several_slurmd)
 {
     char text[256];
     struct ranks *r;
@@ -229,7 +229,7 @@ static void several_slurmd (void **state)
 }
 
 /* Other directories and damaged stat files are ignored. */
-static void broken_trees (void **state)
+FOLDER_CASE (broken_trees)
 {
     static const char *const stats[] = {
         "", "40", "40 (x", "40 (x)", "40 (x) S", ") 40 (", "40 (x) S 1 1 1",
@@ -267,7 +267,7 @@ static void broken_trees (void **state)
 }
 
 /* The first rank that ends is remembered, while the others still run. */
-static void ends_are_seen (void **state)
+FOLDER_CASE (ends_are_seen)
 {
     struct roots *r = calloc (1, sizeof (*r));
     char text[512];
@@ -288,7 +288,7 @@ static void ends_are_seen (void **state)
     free (r);
 }
 
-static void a_status_is_seen (void **state)
+FOLDER_CASE (a_status_is_seen)
 {
     struct roots *r = calloc (1, sizeof (*r));
     pid_t pid[2];
@@ -321,13 +321,7 @@ static void a_status_is_seen (void **state)
 
 int main (void)
 {
-    const struct CMUnitTest tests[] = {
-        IN_FOLDER (roots_and_below),  IN_FOLDER (orphans),      IN_FOLDER (looks_again),
-        IN_FOLDER (several_slurmd),   IN_FOLDER (broken_trees), IN_FOLDER (ends_are_seen),
-        IN_FOLDER (a_status_is_seen),
-    };
-
     unsetenv ("SLURMD_NODENAME");
     unsetenv ("SLURM_CLUSTER_NAME");
-    return cmocka_run_group_tests (tests, NULL, NULL);
+    return run_cases (NULL, NULL);
 }

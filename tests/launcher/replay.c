@@ -81,7 +81,7 @@ static void repeat_all (struct sweep *s, const char *const *events, int n)
             put (s, events[i]);
 }
 
-static void late_events_are_harmless (void **state)
+FOLDER_CASE (late_events_are_harmless)
 {
     for (size_t k = 0; k < COUNT (scenarios); k++) {
         struct sweep *a = created (scenarios[k].metric, scenarios[k].searcher);
@@ -108,7 +108,7 @@ static struct sweep *replay (size_t k)
     return s;
 }
 
-static void plain_states (void **state)
+FOLDER_CASE (plain_states)
 {
     struct sweep *s = replay (0);
 
@@ -131,7 +131,7 @@ static void plain_states (void **state)
     sweep_close (s);
 }
 
-static void stopped_states (void **state)
+FOLDER_CASE (stopped_states)
 {
     struct sweep *s = replay (2);
 
@@ -144,7 +144,7 @@ static void stopped_states (void **state)
 }
 
 /* A result before the end of the segment is ignored unless the searcher stopped the trial. */
-static void only_the_searcher_stops_trials (void **state)
+FOLDER_CASE (only_the_searcher_stops_trials)
 {
     struct sweep *s = created ("\"m\"", scenarios[2].searcher);
 
@@ -156,7 +156,7 @@ static void only_the_searcher_stops_trials (void **state)
 }
 
 /* The new state after each request in each state; "-": the request is ignored. */
-static void transitions (void **state)
+FOLDER_CASE (transitions)
 {
     static const struct {
         const char *request;
@@ -192,7 +192,7 @@ static void transitions (void **state)
     sweep_close (s);
 }
 
-static void requests (void **state)
+FOLDER_CASE (requests)
 {
     struct sweep *s = replay (0);
 
@@ -218,7 +218,7 @@ static void requests (void **state)
     sweep_close (s);
 }
 
-static void front (void **state)
+FOLDER_CASE (front)
 {
     static const double values[][2] = {
         { 1, 5 }, { 2, 4 }, { 2, 5 }, { 3, 1 }, { NAN, 0 }, { 1, 5 },
@@ -266,7 +266,7 @@ static const struct {
         BEGIN ("1", "3", "0.5") } },
 };
 
-static void contradictions (void **state)
+FOLDER_CASE (contradictions)
 {
     for (size_t i = 0; i < COUNT (wrong); i++) {
         struct sweep *s = created ("\"m\"", scenarios[0].searcher);
@@ -279,7 +279,7 @@ static void contradictions (void **state)
 }
 
 /* A log of another version is rejected. */
-static void versions (void **state)
+FOLDER_CASE (versions)
 {
     static const struct {
         const char *create;
@@ -315,7 +315,7 @@ static const struct {
     { 3, LOST_20 "l" }, { 3, LOST_20 "ffff" }, { 3, "fff" LOST_20 "p" LOST_20 "l" },
 };
 
-static void tries (void **state)
+CASE (tries)
 {
     for (size_t i = 0; i < COUNT (given_up); i++) {
         struct tries t = { 0 };
@@ -328,17 +328,4 @@ static void tries (void **state)
     }
 }
 
-static const struct CMUnitTest tests[] = {
-    IN_FOLDER (late_events_are_harmless),
-    IN_FOLDER (plain_states),
-    IN_FOLDER (stopped_states),
-    IN_FOLDER (only_the_searcher_stops_trials),
-    IN_FOLDER (transitions),
-    IN_FOLDER (requests),
-    IN_FOLDER (front),
-    IN_FOLDER (contradictions),
-    IN_FOLDER (versions),
-    cmocka_unit_test (tries),
-};
-
-RUN_TESTS (tests)
+RUN_CASES ()

@@ -29,7 +29,7 @@ static void assert_html (const char *text, const char *wanted)
     free (html);
 }
 
-static void test_html (void **state)
+CASE (test_html)
 {
     assert_html ("a<b>&\"'`", "a&#60;b&#62;&#38;&#34;&#39;&#96;");
     assert_html ("\xC3\xBC \xE2\x98\x83 \xF0\x9F\x90\x88",
@@ -43,7 +43,7 @@ static void test_html (void **state)
     assert_html ("\xC2\x85", "\xEF\xBF\xBD");
 }
 
-static void test_json_text (void **state)
+CASE (test_json_text)
 {
     json_t *o = text_to_json ("x\xFF</script>\xC3");
     char *buf = NULL;
@@ -69,7 +69,7 @@ static void assert_rounded (double v, int digits, const char *wanted)
     json_decref (o);
 }
 
-static void test_numbers (void **state)
+CASE (test_numbers)
 {
     assert_rounded (0.1234567, 5, "0.12346");
     assert_rounded (3, 5, "3");
@@ -82,7 +82,7 @@ static void test_numbers (void **state)
 
 /* ---- curves ---- */
 
-static void test_thin (void **state)
+CASE (test_thin)
 {
     struct trial_curves t = { .n = 5000 };
     struct curve_point to[60];
@@ -195,7 +195,7 @@ static json_int_t number_at (const json_t *o, const char *a, const char *b, size
     return json_integer_value (json_array_get (json_object_get (json_object_get (o, a), b), i));
 }
 
-static void test_data (void **state)
+FOLDER_CASE (test_data)
 {
     struct slurmdl_error err = { "" };
     struct sweep *s = make_sweep ();
@@ -234,7 +234,7 @@ static void test_data (void **state)
 /* A lost attempt belongs to its own worker, not to the one that reported it.  The next attempt
  * counts as running as soon as a worker claims it.
  */
-static void test_lost (void **state)
+FOLDER_CASE (test_lost)
 {
     struct slurmdl_error err = { "" };
     struct sweep *s = make_sweep ();
@@ -299,7 +299,7 @@ static char *notes_of (double *values, bool log_scale, double low, double high)
     return text;
 }
 
-static void test_notes (void **state)
+CASE (test_notes)
 {
     static const struct {
         double best[5]; /* NaN: the trial does not have the parameter */
@@ -331,14 +331,4 @@ static void test_notes (void **state)
     }
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test (test_html),
-    cmocka_unit_test (test_json_text),
-    cmocka_unit_test (test_numbers),
-    cmocka_unit_test (test_thin),
-    cmocka_unit_test (test_notes),
-    cmocka_unit_test_setup_teardown (test_data, make_dir, remove_dir),
-    IN_FOLDER (test_lost),
-};
-
-RUN_TESTS (tests)
+RUN_CASES ()

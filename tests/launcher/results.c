@@ -80,7 +80,7 @@ static const struct result_column *find (const struct columns *c, const char *na
     return NULL;
 }
 
-static void columns (void **state)
+FOLDER_CASE (columns)
 {
     struct sweep *s = make (1);
     struct columns c;
@@ -138,7 +138,7 @@ static struct sweep *make_lost (void)
 
 #define LOST "1.1:loss@1 1.1:loss@2 1.2:once@0 1.2:loss@3 1.2:loss@4 1.2:loss@5 "
 
-static void repeated_steps_count_once (void **state)
+FOLDER_CASE (repeated_steps_count_once)
 {
     struct sweep *s = make_lost ();
     struct rows r;
@@ -151,7 +151,7 @@ static void repeated_steps_count_once (void **state)
 }
 
 /* Attempt 2 resumed from step 2 and ended before it logged a row. */
-static void rows_beyond_a_restore_are_dropped (void **state)
+FOLDER_CASE (rows_beyond_a_restore_are_dropped)
 {
     struct sweep *s = make (1);
     struct slurmdl *run;
@@ -172,7 +172,7 @@ static void rows_beyond_a_restore_are_dropped (void **state)
 }
 
 /* Known rows are kept although their files are gone; new rows are added. */
-static void old_rows_are_kept (void **state)
+FOLDER_CASE (old_rows_are_kept)
 {
     struct sweep *s = make_lost ();
     struct rows old, r;
@@ -195,7 +195,7 @@ static void old_rows_are_kept (void **state)
     sweep_close (s);
 }
 
-static void unreadable_metrics_are_retried (void **state)
+FOLDER_CASE (unreadable_metrics_are_retried)
 {
     struct sweep *s = make_lost ();
     struct rows old, r;
@@ -241,7 +241,7 @@ static void write_file (const struct sweep *s, const char *path)
         fail_msg ("%s", err.text);
 }
 
-static void an_old_file_is_used_if_it_is_complete (void **state)
+FOLDER_CASE (an_old_file_is_used_if_it_is_complete)
 {
     struct sweep *s = make_lost ();
     char path[128], cmd[300];
@@ -265,7 +265,7 @@ static void an_old_file_is_used_if_it_is_complete (void **state)
     sweep_close (s);
 }
 
-static void another_experiment_is_not_used (void **state)
+FOLDER_CASE (another_experiment_is_not_used)
 {
     struct sweep *s = make_lost ();
     char path[128], cmd[300];
@@ -280,7 +280,7 @@ static void another_experiment_is_not_used (void **state)
     sweep_close (s);
 }
 
-static void no_trials_yet (void **state)
+FOLDER_CASE (no_trials_yet)
 {
     struct sweep *s = make (0);
     char path[128];
@@ -292,7 +292,7 @@ static void no_trials_yet (void **state)
     sweep_close (s);
 }
 
-static void a_missing_folder (void **state)
+FOLDER_CASE (a_missing_folder)
 {
     struct slurmdl_error err = { "" };
     struct sweep *s = make (1);
@@ -303,7 +303,7 @@ static void a_missing_folder (void **state)
 }
 
 /* A metrics file without rows does not count as a logged metric. */
-static void an_empty_file_has_logged_nothing (void **state)
+FOLDER_CASE (an_empty_file_has_logged_nothing)
 {
     struct sweep *s = make (1);
     const char *attempt = made_attempt (s, 1, 1);
@@ -319,17 +319,4 @@ static void an_empty_file_has_logged_nothing (void **state)
     sweep_close (s);
 }
 
-static const struct CMUnitTest tests[] = {
-    IN_FOLDER (columns),
-    IN_FOLDER (repeated_steps_count_once),
-    IN_FOLDER (rows_beyond_a_restore_are_dropped),
-    IN_FOLDER (old_rows_are_kept),
-    IN_FOLDER (unreadable_metrics_are_retried),
-    IN_FOLDER (an_old_file_is_used_if_it_is_complete),
-    IN_FOLDER (another_experiment_is_not_used),
-    IN_FOLDER (no_trials_yet),
-    IN_FOLDER (a_missing_folder),
-    IN_FOLDER (an_empty_file_has_logged_nothing),
-};
-
-RUN_TESTS (tests)
+RUN_CASES ()

@@ -77,7 +77,7 @@ static const struct share limited[N] = {
     { 0.2, 0.05, 0, 'S' }, { 0.25, 0.05, 0, 'S' }, { 1, 0.85, 0.8, 'R' }, { 0.2, 0.05, 0, 'S' }
 };
 
-static void it_is_named_with_its_cause (void **state)
+CASE (it_is_named_with_its_cause)
 {
     static const struct {
         struct share slow;
@@ -117,7 +117,7 @@ static void it_is_named_with_its_cause (void **state)
 /* Healthy runs: rank 0 evaluates; all have too few cores; all save to slow storage; MPI ranks spin;
  * one rank has more work than the others.
  */
-static void no_rank_is_named_without_a_cause (void **state)
+CASE (no_rank_is_named_without_a_cause)
 {
     static const struct share cases[][N] = {
         { { 1, 0.02, 0, 'R' }, { 0, 0, 0, 'S' }, { 0, 0, 0, 'S' }, { 0, 0, 0, 'S' } },
@@ -136,7 +136,7 @@ static void no_rank_is_named_without_a_cause (void **state)
 }
 
 /* Saves of less than a minute, and short slowdowns. */
-static void a_short_delay_is_not_slowness (void **state)
+CASE (a_short_delay_is_not_slowness)
 {
     static const struct share saves[N] = {
         { 0.1, 0, 0, 'D' }, { 0, 0, 0, 'S' }, { 0, 0, 0, 'S' }, { 0, 0, 0, 'S' }
@@ -154,7 +154,7 @@ static void a_short_delay_is_not_slowness (void **state)
 }
 
 /* A rank that waits for a core is throttled, too: each cause is reported once. */
-static void another_cause_is_named_too (void **state)
+CASE (another_cause_is_named_too)
 {
     struct share shares[N];
     struct made m;
@@ -174,7 +174,7 @@ static void another_cause_is_named_too (void **state)
 }
 
 /* If both ranks of a node are slow, each gets its own line. */
-static void a_slow_node_is_named_with_all_its_ranks (void **state)
+CASE (a_slow_node_is_named_with_all_its_ranks)
 {
     struct share shares[N];
     struct made m;
@@ -188,7 +188,7 @@ static void a_slow_node_is_named_with_all_its_ranks (void **state)
 }
 
 /* Ranks that have ended, a single rank that is left, and ranks that send no heartbeats. */
-static void silent_ranks_are_not_judged (void **state)
+CASE (silent_ranks_are_not_judged)
 {
     struct made m;
 
@@ -233,7 +233,7 @@ static int go_on_with_gpu (struct made *m, const struct heal_gpu *gpu, int secon
     return news;
 }
 
-static void a_slow_gpu_is_named_with_its_cause (void **state)
+CASE (a_slow_gpu_is_named_with_its_cause)
 {
     static const struct {
         struct heal_gpu gpu;
@@ -282,7 +282,7 @@ static void a_slow_gpu_is_named_with_its_cause (void **state)
 }
 
 /* What rank 3's GPU may do, while those of the others are healthy. */
-static void a_gpu_that_is_not_the_cause_is_not_named (void **state)
+CASE (a_gpu_that_is_not_the_cause_is_not_named)
 {
     static const struct heal_gpu cases[] = {
         GPU (NVML_IDLE, 345, .generation = 1),                /* its rank loads data */
@@ -310,7 +310,7 @@ static void a_gpu_that_is_not_the_cause_is_not_named (void **state)
 /* Nothing sets a rank apart: all GPUs are capped, hot or shared; the slow GPU is the only one that
  * can be read; another model has a lower clock.
  */
-static void gpus_that_are_alike_are_not_named (void **state)
+CASE (gpus_that_are_alike_are_not_named)
 {
     static const struct heal_gpu cases[][N] = {
         { GPU (NVML_POWER_CAP, 1200), GPU (NVML_POWER_CAP, 1300), GPU (NVML_POWER_CAP, 1250),
@@ -334,7 +334,7 @@ static void gpus_that_are_alike_are_not_named (void **state)
 }
 
 /* One of the others cannot be read, and one is idle: their clocks do not count. */
-static void the_other_ranks_may_be_incomplete (void **state)
+CASE (the_other_ranks_may_be_incomplete)
 {
     static const struct heal_gpu gpus[N] = {
         { 0 }, GPU (NVML_IDLE, 345), GPU (0, 1980), GPU (NVML_HW_THERMAL, 345)
@@ -349,7 +349,7 @@ static void the_other_ranks_may_be_incomplete (void **state)
 }
 
 /* Two windows are too short. */
-static void a_short_slowdown_of_a_gpu_is_not_named (void **state)
+CASE (a_short_slowdown_of_a_gpu_is_not_named)
 {
     static const struct heal_gpu hot = GPU (NVML_SW_THERMAL, 705);
     struct made m;
@@ -363,7 +363,7 @@ static void a_short_slowdown_of_a_gpu_is_not_named (void **state)
 }
 
 /* A GPU that gets slow for one reason, and then for another. */
-static void another_gpu_cause_is_named_too (void **state)
+CASE (another_gpu_cause_is_named_too)
 {
     static const struct heal_gpu hot = GPU (NVML_SW_THERMAL, 705);
     static const struct heal_gpu shared = GPU (NVML_SW_THERMAL, 705, .others = 0.4);
@@ -416,7 +416,7 @@ static int go_on_with_networks (struct made *m, struct heal_network n1, struct h
     return news;
 }
 
-static void a_bad_link_is_named (void **state)
+CASE (a_bad_link_is_named)
 {
     static const struct {
         struct heal_network network;
@@ -459,7 +459,7 @@ static void a_bad_link_is_named (void **state)
     }
 }
 
-static void a_bad_link_is_one_line_for_its_host (void **state)
+CASE (a_bad_link_is_one_line_for_its_host)
 {
     static const struct heal_network bad = NETWORK (1e5, 5000, ETH0 (0), PORT (0));
     struct made m;
@@ -474,7 +474,7 @@ static void a_bad_link_is_one_line_for_its_host (void **state)
 }
 
 /* Rank 0's host sends to n3, whose link loses segments both ways. */
-static void only_the_host_that_loses_both_ways_is_named (void **state)
+CASE (only_the_host_that_loses_both_ways_is_named)
 {
     struct heal_network before = NETWORK (1e5, 5000, ETH0 (0), PORT (0));
     struct heal_network bad = NETWORK (1e5, 6000, ETH0 (0), PORT (0));
@@ -492,7 +492,7 @@ static void only_the_host_that_loses_both_ways_is_named (void **state)
 }
 
 /* What a healthy network does, or one that is bad everywhere. */
-static void a_good_network_is_not_named (void **state)
+CASE (a_good_network_is_not_named)
 {
     static const struct heal_network cases[][3] = {
         /* a few losses; most segments of a host that sends hardly any */
@@ -535,7 +535,7 @@ static void a_good_network_is_not_named (void **state)
 }
 
 /* A burst of losses is over before three windows. */
-static void a_burst_of_losses_is_not_named (void **state)
+CASE (a_burst_of_losses_is_not_named)
 {
     static const struct heal_network bad = NETWORK (1e5, 9000, ETH0 (0), PORT (0));
     struct made m;
@@ -587,7 +587,7 @@ static void read_network (bool faults, struct network_readings *r)
     close (sys);
 }
 
-static void the_network_is_read (void **state)
+CASE (the_network_is_read)
 {
     struct network_readings r;
     char cmd[64];
@@ -619,27 +619,4 @@ static void the_network_is_read (void **state)
     assert_int_equal (rmdir (network_dir), 0);
 }
 
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (it_is_named_with_its_cause),
-        cmocka_unit_test (no_rank_is_named_without_a_cause),
-        cmocka_unit_test (a_short_delay_is_not_slowness),
-        cmocka_unit_test (another_cause_is_named_too),
-        cmocka_unit_test (a_slow_node_is_named_with_all_its_ranks),
-        cmocka_unit_test (silent_ranks_are_not_judged),
-        cmocka_unit_test (a_slow_gpu_is_named_with_its_cause),
-        cmocka_unit_test (a_gpu_that_is_not_the_cause_is_not_named),
-        cmocka_unit_test (gpus_that_are_alike_are_not_named),
-        cmocka_unit_test (the_other_ranks_may_be_incomplete),
-        cmocka_unit_test (a_short_slowdown_of_a_gpu_is_not_named),
-        cmocka_unit_test (another_gpu_cause_is_named_too),
-        cmocka_unit_test (a_bad_link_is_named),
-        cmocka_unit_test (a_bad_link_is_one_line_for_its_host),
-        cmocka_unit_test (only_the_host_that_loses_both_ways_is_named),
-        cmocka_unit_test (a_good_network_is_not_named),
-        cmocka_unit_test (a_burst_of_losses_is_not_named),
-        cmocka_unit_test (the_network_is_read),
-    };
-    return cmocka_run_group_tests (tests, NULL, NULL);
-}
+RUN_CASES ()

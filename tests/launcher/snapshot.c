@@ -125,7 +125,7 @@ static void search (const struct searcher_kind *k, long repeats)
     searcher_destroy (twin.s);
 }
 
-static void snapshots_are_copies (void **state)
+CASE (snapshots_are_copies)
 {
     for (const struct searcher_kind *k = searcher_kinds; k->name; k++) {
         search (k, 0);
@@ -133,8 +133,4 @@ static void snapshots_are_copies (void **state)
     }
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test (snapshots_are_copies),
-};
-
-RUN_TESTS (tests)
+RUN_CASES ()

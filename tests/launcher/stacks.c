@@ -62,7 +62,7 @@ static size_t parse (struct stack *s, const char *text)
     return stacks_parse (text, s, 0, MAX);
 }
 
-static void python_main_thread (void **state)
+CASE (python_main_thread)
 {
     struct stack s[MAX];
     char text[256];
@@ -80,7 +80,7 @@ static void python_main_thread (void **state)
                          "all_reduce (distributed_c10d.py:1320) from step (train.py:41)");
 }
 
-static void native_main_thread (void **state)
+CASE (native_main_thread)
 {
     struct stack s[MAX];
     char text[256];
@@ -93,7 +93,7 @@ static void native_main_thread (void **state)
     assert_string_equal (stack_place (&s[0], text, sizeof (text)), "ncclCommFinalize");
 }
 
-static void kernel_only (void **state)
+CASE (kernel_only)
 {
     struct stack s[MAX];
     char text[256];
@@ -106,7 +106,7 @@ static void kernel_only (void **state)
     assert_string_equal (stack_place (&s[0], text, sizeof (text)), "its own code");
 }
 
-static void states_are_printed (void **state)
+CASE (states_are_printed)
 {
     static const struct {
         const char *process, *place;
@@ -153,7 +153,7 @@ static size_t eight (struct stack *s)
     return n;
 }
 
-static void odd_ones_are_named (void **state)
+CASE (odd_ones_are_named)
 {
     struct stack s[MAX];
     size_t group[MAX];
@@ -177,7 +177,7 @@ static void odd_ones_are_named (void **state)
 }
 
 /* One task that starts several worker processes. */
-static void several_processes_of_a_rank (void **state)
+CASE (several_processes_of_a_rank)
 {
     struct stack s[MAX];
     size_t group[MAX];
@@ -193,7 +193,7 @@ static void several_processes_of_a_rank (void **state)
 }
 
 /* A damaged file never causes a write beyond the arrays. */
-static void damaged_text (void **state)
+CASE (damaged_text)
 {
     static const char whole[] = "== rank 3 on n2\n== process 4711 python3 S\n" PYTHON_WAITS KERNEL
                                 "== process 16227 a.out S\n" GDB KERNEL;
@@ -222,7 +222,7 @@ static void damaged_text (void **state)
 }
 
 /* Spaces in a process name, which any program can set, are replaced so that it stays one word. */
-static void a_process_is_dumped (void **state)
+CASE (a_process_is_dumped)
 {
     struct rank_process p = { .rank = 3, .state = 'S', .name = "x y z" };
     char want[128];
@@ -251,11 +251,4 @@ static void a_process_is_dumped (void **state)
     free (text);
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test (python_main_thread), cmocka_unit_test (native_main_thread),
-    cmocka_unit_test (kernel_only),        cmocka_unit_test (states_are_printed),
-    cmocka_unit_test (odd_ones_are_named), cmocka_unit_test (several_processes_of_a_rank),
-    cmocka_unit_test (damaged_text),       cmocka_unit_test (a_process_is_dumped),
-};
-
-RUN_TESTS (tests)
+RUN_CASES ()

@@ -60,7 +60,7 @@ static void check (const struct table_column *columns, const char *odd)
     }
 }
 
-static void long_tables_are_the_same (void **state)
+CASE (long_tables_are_the_same)
 {
     static const char *const odd[] = {
         NULL,           "two words ",  "gr\303\266\303\237e",
@@ -93,7 +93,7 @@ static void assert_chart (const double *values, long n, const char *wanted)
 }
 
 /* The scale is logarithmic if the highest value is more than 20 times the lowest. */
-static void charts (void **state)
+CASE (charts)
 {
     const double linear[] = { 20, 5, 5, 1 };
     const double logarithmic[] = { 100, 10, 10, 1 };
@@ -128,11 +128,6 @@ static void charts (void **state)
 
 int main (void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (long_tables_are_the_same),
-        cmocka_unit_test (charts),
-    };
-
     unsetenv ("COLUMNS");
-    return cmocka_run_group_tests (tests, NULL, NULL);
+    return run_cases (NULL, NULL);
 }

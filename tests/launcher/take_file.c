@@ -32,7 +32,7 @@ static long names_after (uid_t wanted)
 }
 
 /* A user's own file if only they can write to it, and any file with --trust any. */
-static void own_files (void **state)
+FOLDER_CASE (own_files)
 {
     put_file ("from", (uid_t)-1, 0644);
     assert_int_equal (names_after (OTHER), 2);
@@ -43,7 +43,7 @@ static void own_files (void **state)
 }
 
 /* A file of the experiment's owner if only the owner can write to it. */
-static void files_of_others (void **state)
+FOLDER_CASE (files_of_others)
 {
     static const struct row {
         uid_t owner, wanted;
@@ -66,7 +66,7 @@ static void files_of_others (void **state)
 }
 
 /* A file that another user could still change is copied, any other is linked. */
-static void registered (void **state)
+FOLDER_CASE (registered)
 {
     const uid_t owners[] = { geteuid (), OTHER };
     char from[128];
@@ -85,10 +85,4 @@ static void registered (void **state)
     }
 }
 
-static const struct CMUnitTest tests[] = {
-    IN_FOLDER (own_files),
-    IN_FOLDER (files_of_others),
-    IN_FOLDER (registered),
-};
-
-RUN_TESTS (tests)
+RUN_CASES ()

@@ -46,7 +46,7 @@ static void stop_model (int rank, int size, void *arg)
     slurmdl_close (run);
 }
 
-static void all_stop_at_the_same_step (void **state)
+FOLDER_CASE (all_stop_at_the_same_step)
 {
     int stops = 0;
 
@@ -71,8 +71,4 @@ static void all_stop_at_the_same_step (void **state)
     assert_true (stops > 0);
 }
 
-static const struct CMUnitTest tests[] = {
-    IN_FOLDER (all_stop_at_the_same_step),
-};
-
-RUN_TESTS (tests)
+RUN_CASES ()

@@ -56,7 +56,7 @@ static struct slurmdl *open_run (struct model *m, int seed)
     return run;
 }
 
-static void save_and_restore (void **state)
+UNATTENDED_CASE (save_and_restore)
 {
     struct slurmdl_error err;
     struct model saved, m;
@@ -117,7 +117,7 @@ static void check_retention (const double *values, int n, bool after, const char
     unsetenv ("DL_LARGER_IS_BETTER");
 }
 
-static void the_best_stays (void **state)
+UNATTENDED_CASE (the_best_stays)
 {
     static const double values[] = { 5, 2, 4, 2, NAN, 0, 9 };
 
@@ -129,7 +129,7 @@ static void the_best_stays (void **state)
     check_retention (values, 2, true, "0", "yy");
 }
 
-static void save_a_step_again (void **state)
+UNATTENDED_CASE (save_a_step_again)
 {
     struct model saved, m;
     struct slurmdl *run = open_run (&saved, 1);
@@ -146,7 +146,7 @@ static void save_a_step_again (void **state)
     slurmdl_close (run);
 }
 
-static void other_models_are_refused (void **state)
+UNATTENDED_CASE (other_models_are_refused)
 {
     struct slurmdl_error err;
     struct model saved;
@@ -169,7 +169,7 @@ static void other_models_are_refused (void **state)
     slurmdl_close (run);
 }
 
-static void bad_regions (void **state)
+UNATTENDED_CASE (bad_regions)
 {
     struct slurmdl *run = slurmdl_open (in_dir ("run"), NULL);
     static const char *const names[] = { "", "/a", "a/", "a//b", "manifest", ".", NULL };
@@ -214,7 +214,7 @@ static bool in_padding (const struct part *rest, size_t n, off_t at)
     return false;
 }
 
-static void flipped_bits (void **state)
+UNATTENDED_CASE (flipped_bits)
 {
     struct model one, two, m;
     int fd = save_two (&two);
@@ -247,7 +247,7 @@ static void flipped_bits (void **state)
     slurmdl_close (run);
 }
 
-static void what_is_passed_over_is_told (void **state)
+UNATTENDED_CASE (what_is_passed_over_is_told)
 {
     struct slurmdl_error err;
     struct model m;
@@ -267,7 +267,7 @@ static void what_is_passed_over_is_told (void **state)
 }
 
 /* The kind of damage makes no difference. */
-static void none_that_is_whole_is_an_error (void **state)
+UNATTENDED_CASE (none_that_is_whole_is_an_error)
 {
     static const off_t lengths[] = { 0, 100, 5000, -1 };
     char both[] = "(a.1/ckpt/00000002.h5, a.1/ckpt/00000001.h5)";
@@ -306,7 +306,7 @@ static void none_that_is_whole_is_an_error (void **state)
 }
 
 /* Root can read everything, so root switches to another user. */
-static void what_cannot_be_read_is_an_error (void **state)
+UNATTENDED_CASE (what_cannot_be_read_is_an_error)
 {
     static const char *const way[] = { ".", "run", "run/a.1", "run/a.1/ckpt" };
     struct slurmdl_error err;
@@ -366,7 +366,7 @@ ssize_t pread (int fd, void *buf, size_t n, off_t at)
     return syscall (SYS_pread64, fd, buf, n, at);
 }
 
-static void a_disk_that_refuses_says_nothing_of_a_file (void **state)
+UNATTENDED_CASE (a_disk_that_refuses_says_nothing_of_a_file)
 {
     struct slurmdl_error err;
     struct model m;
@@ -396,7 +396,7 @@ static void a_disk_that_refuses_says_nothing_of_a_file (void **state)
 }
 
 /* A dangling link: the disk it points to is not mounted. */
-static void what_leads_nowhere_is_an_error (void **state)
+UNATTENDED_CASE (what_leads_nowhere_is_an_error)
 {
     struct slurmdl_error err;
     struct model m;
@@ -426,7 +426,7 @@ static void what_leads_nowhere_is_an_error (void **state)
     slurmdl_close (run);
 }
 
-static void what_is_no_file_is_told (void **state)
+UNATTENDED_CASE (what_is_no_file_is_told)
 {
     static const struct {
         const char *name, *why;
@@ -454,7 +454,7 @@ static void what_is_no_file_is_told (void **state)
     slurmdl_close (run);
 }
 
-static void cut_files (void **state)
+UNATTENDED_CASE (cut_files)
 {
     struct model two, m;
     int fd = save_two (&two);
@@ -474,7 +474,7 @@ static void cut_files (void **state)
 /* Restore never goes past the training length.  If several attempts saved the
  * same step, it prefers the attempt whose result was accepted.
  */
-static void which_is_found (void **state)
+UNATTENDED_CASE (which_is_found)
 {
     struct model m;
     struct slurmdl *run;
@@ -516,7 +516,7 @@ static void *load (unsigned char **device)
 /* Device memory is saved as the host would see it, and restored to the device.
  * Earlier tests in this process saved before CUDA was loaded.
  */
-static void device_memory (void **state)
+UNATTENDED_CASE (device_memory)
 {
     void *module;
     uint64_t n = 5;
@@ -549,7 +549,7 @@ static void device_memory (void **state)
 }
 
 /* slurmdl_save_async() waits for its snapshot, which goes to pinned memory. */
-static void device_snapshot (void **state)
+UNATTENDED_CASE (device_snapshot)
 {
     void *module;
     uint64_t n = 600000;
@@ -592,7 +592,7 @@ static int count_row (const struct slurmdl_row *row, void *arg)
 }
 
 /* A save flushes the metrics first: SIGKILL right after it loses no row. */
-static void metrics_before_checkpoint (void **state)
+UNATTENDED_CASE (metrics_before_checkpoint)
 {
     char attempt[32];
     int status;
@@ -616,24 +616,4 @@ static void metrics_before_checkpoint (void **state)
     }
 }
 
-static const struct CMUnitTest tests[] = {
-    TEST (save_and_restore),
-    TEST (the_best_stays),
-    TEST (save_a_step_again),
-    TEST (other_models_are_refused),
-    TEST (bad_regions),
-    TEST (flipped_bits),
-    TEST (cut_files),
-    TEST (what_is_passed_over_is_told),
-    TEST (none_that_is_whole_is_an_error),
-    TEST (what_cannot_be_read_is_an_error),
-    TEST (a_disk_that_refuses_says_nothing_of_a_file),
-    TEST (what_leads_nowhere_is_an_error),
-    TEST (what_is_no_file_is_told),
-    TEST (which_is_found),
-    TEST (device_memory),
-    TEST (device_snapshot),
-    TEST (metrics_before_checkpoint),
-};
-
-RUN_TESTS (tests)
+RUN_CASES ()

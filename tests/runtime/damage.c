@@ -153,7 +153,7 @@ static bool in_padding (const struct image *i, size_t at, size_t data)
     return at < data;
 }
 
-static void a_flipped_bit (void **state)
+FOLDER_CASE (a_flipped_bit)
 {
     struct image i = save_all ();
     size_t data = data_of (&i, 2);
@@ -170,7 +170,7 @@ static void a_flipped_bit (void **state)
     free (i.bytes);
 }
 
-static void a_file_cut_short (void **state)
+FOLDER_CASE (a_file_cut_short)
 {
     struct image i = save_all ();
     int size = 0;
@@ -183,7 +183,7 @@ static void a_file_cut_short (void **state)
 }
 
 /* As if a rank's slab had never reached the disk. */
-static void a_missing_slab (void **state)
+FOLDER_CASE (a_missing_slab)
 {
     struct image i = save_all ();
     size_t at = data_of (&i, 2);
@@ -204,7 +204,7 @@ static void a_missing_slab (void **state)
 }
 
 /* A file with slabs of two steps. */
-static void a_slab_of_another_step (void **state)
+FOLDER_CASE (a_slab_of_another_step)
 {
     struct image i = save_all ();
     struct image old = get_file (1);
@@ -218,7 +218,7 @@ static void a_slab_of_another_step (void **state)
     free (old.bytes);
 }
 
-static void nothing_is_left (void **state)
+FOLDER_CASE (nothing_is_left)
 {
     struct image i = save_all ();
     struct image old = get_file (1);
@@ -235,12 +235,6 @@ static void nothing_is_left (void **state)
 
 int main (void)
 {
-    const struct CMUnitTest tests[] = {
-        IN_FOLDER (a_flipped_bit),   IN_FOLDER (a_file_cut_short),
-        IN_FOLDER (a_missing_slab),  IN_FOLDER (a_slab_of_another_step),
-        IN_FOLDER (nothing_is_left),
-    };
-
     unsetenv ("SLURM_JOB_END_TIME");
-    return cmocka_run_group_tests (tests, NULL, NULL);
+    return run_cases (NULL, NULL);
 }

@@ -63,7 +63,7 @@ static int count_row (const struct slurmdl_row *r, void *arg)
     return 0;
 }
 
-static void a_disk_that_refuses (void **state)
+FOLDER_CASE (a_disk_that_refuses)
 {
     static const int errnos[] = { ENOSPC, EDQUOT, EIO };
     struct slurmdl_error err;
@@ -94,7 +94,7 @@ static void a_disk_that_refuses (void **state)
 }
 
 /* A network file system may report a full server only when the client syncs. */
-static void a_client_that_fails_at_sync (void **state)
+FOLDER_CASE (a_client_that_fails_at_sync)
 {
     struct slurmdl *run = open_run ();
     struct text got = { .n = 0 };
@@ -121,7 +121,7 @@ static void a_client_that_fails_at_sync (void **state)
 /* Training continues.  Rows that do not fit into the queue are counted as lost,
  * and the file records how many.
  */
-static void a_disk_that_hangs (void **state)
+FOLDER_CASE (a_disk_that_hangs)
 {
     struct slurmdl *run = open_run ();
     struct slurmdl_metric *a = slurmdl_metric (run, "a");
@@ -153,7 +153,7 @@ static void a_disk_that_hangs (void **state)
     assert_non_null (strstr (got.text, "{\"lost\": "));
 }
 
-static void closing_while_it_hangs (void **state)
+FOLDER_CASE (closing_while_it_hangs)
 {
     struct slurmdl *run = open_run ();
     double begin = monotonic ();
@@ -168,7 +168,7 @@ static void closing_while_it_hangs (void **state)
     usleep (300000); /* the thread exits, and must not free anything of the test */
 }
 
-static void children_of_fork (void **state)
+FOLDER_CASE (children_of_fork)
 {
     struct slurmdl *run = open_run ();
     struct slurmdl_metric *a = slurmdl_metric (run, "a");
@@ -220,7 +220,7 @@ static int count_record (const struct slurmdl_record *r, void *arg)
     return 0;
 }
 
-static void threads (void **state)
+FOLDER_CASE (threads)
 {
     struct slurmdl *run = open_run ();
     long rows[2] = { 0 };
@@ -238,7 +238,7 @@ static void threads (void **state)
     assert_int_equal (records, THREADS * PER_THREAD / 100);
 }
 
-static void other_ranks_log_nowhere (void **state)
+FOLDER_CASE (other_ranks_log_nowhere)
 {
     struct slurmdl *run;
 
@@ -255,11 +255,4 @@ static void other_ranks_log_nowhere (void **state)
     assert_int_equal (slurmdl_close (run), 0);
 }
 
-static const struct CMUnitTest tests[] = {
-    IN_FOLDER (a_disk_that_refuses),     IN_FOLDER (a_client_that_fails_at_sync),
-    IN_FOLDER (a_disk_that_hangs),       IN_FOLDER (closing_while_it_hangs),
-    IN_FOLDER (children_of_fork),        IN_FOLDER (threads),
-    IN_FOLDER (other_ranks_log_nowhere),
-};
-
-RUN_TESTS (tests)
+RUN_CASES ()

@@ -81,7 +81,7 @@ static void lose_metrics (struct slurmdl *run, struct slurmdl_metrics *m)
     }
 }
 
-static void a_run (void **state)
+FOLDER_CASE (a_run)
 {
     struct slurmdl_metrics *m = slurmdl_metrics_create (dir, NULL);
     struct slurmdl *run = slurmdl_open (dir, NULL);
@@ -106,7 +106,7 @@ static void a_run (void **state)
     assert_int_equal (bad, 0);
 }
 
-static void a_save_by_the_thread (void **state)
+FOLDER_CASE (a_save_by_the_thread)
 {
     struct slurmdl *run = slurmdl_open (dir, NULL);
     char *ckpt;
@@ -124,7 +124,7 @@ static void a_save_by_the_thread (void **state)
     assert_int_equal (bad, 0);
 }
 
-static void reading (void **state)
+FOLDER_CASE (reading)
 {
     char *attempt = in_folder ("a.9");
     char *file = in_folder ("a.9/metrics.h5");
@@ -147,7 +147,7 @@ static void reading (void **state)
     assert_int_equal (bad, 0);
 }
 
-static void a_checkpoint (void **state)
+FOLDER_CASE (a_checkpoint)
 {
     struct slurmdl_tensor t = { .name = "w", .type = SLURMDL_F32, .ndims = 1 };
     struct slurmdl_tensor nameless = t;
@@ -233,7 +233,7 @@ static int ranks (struct slurmdl_comm *w, void *arg)
     return bad;
 }
 
-static void a_communicator (void **state)
+FOLDER_CASE (a_communicator)
 {
     struct slurmdl_comm_options o = { .size = 1, .backend = "pigeon" };
 
@@ -244,7 +244,7 @@ static void a_communicator (void **state)
     assert_int_equal (world_run (2, 0, ranks, NULL, 60, NULL), 0);
 }
 
-static void elastic (void **state)
+FOLDER_CASE (elastic)
 {
     char *folder = in_folder ("elastic");
     struct slurmdl_elastic_options o = { .dir = "/dev/null/x" };
@@ -301,7 +301,7 @@ static void name_of (char *declaration, char *name, size_t size)
     snprintf (name, size, "%.*s", (int)(end - begin), begin);
 }
 
-static void none_is_forgotten (void **state)
+CASE (none_is_forgotten)
 {
     static const char *const headers[] = { "slurmdl.h", "slurmdl_comm.h" };
     char *test = text_of (SOURCES "/tests/runtime/errors.c");
@@ -331,16 +331,6 @@ static void none_is_forgotten (void **state)
 
 int main (void)
 {
-    const struct CMUnitTest tests[] = {
-        IN_FOLDER (a_run),
-        IN_FOLDER (a_save_by_the_thread),
-        IN_FOLDER (reading),
-        IN_FOLDER (a_checkpoint),
-        IN_FOLDER (a_communicator),
-        IN_FOLDER (elastic),
-        cmocka_unit_test (none_is_forgotten),
-    };
-
     alarm (120);
-    return cmocka_run_group_tests (tests, NULL, NULL);
+    return run_cases (NULL, NULL);
 }

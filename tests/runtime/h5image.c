@@ -122,7 +122,7 @@ static void try_names (size_t n)
 /* ---- cases ---- */
 
 /* A leaf node holds 8 names, an inner one 32 nodes. */
-static void groups_of_all_sizes (void **state)
+CASE (groups_of_all_sizes)
 {
     static const size_t sizes[] = { 1, 7, 8, 9, 16, 17, 255, 256, 257, 8191, 8192, 8193, MOST };
 
@@ -133,7 +133,7 @@ static void groups_of_all_sizes (void **state)
     }
 }
 
-static void groups_in_groups (void **state)
+CASE (groups_in_groups)
 {
     for (size_t i = 0; i < 3000; i++)
         snprintf (names[i], NAME, "%zu/%c%c/%s%zu", i % 5, (int)('a' + i % 3), (int)(0x21 + i % 13),
@@ -142,7 +142,7 @@ static void groups_in_groups (void **state)
 }
 
 /* '/' sorts before some characters that can follow a common prefix. */
-static void names_that_begin_alike (void **state)
+CASE (names_that_begin_alike)
 {
     static const char *const list[] = { "a.b",       "a/b",          "a!/b", "a/b!", "a-/c/d",
                                         "a\xc3\xa9", "a/\xc3\xa9/x", "a0",   "b" };
@@ -190,7 +190,7 @@ static hid_t complex_of (hid_t part)
     return t;
 }
 
-static void types (void **state)
+CASE (types)
 {
     const struct type {
         enum slurmdl_type type;
@@ -236,7 +236,7 @@ static void types (void **state)
     H5Fclose (file);
 }
 
-static void compounds (void **state)
+CASE (compounds)
 {
     static const struct h5_member members[] = {
         { "name", 0, H5_NAME },
@@ -291,15 +291,7 @@ static int leave_folder (void **state)
     return getcwd (folder, sizeof (folder)) && chdir ("/") == 0 ? rmdir (folder) : -1;
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test (groups_of_all_sizes),
-    cmocka_unit_test (groups_in_groups),
-    cmocka_unit_test (names_that_begin_alike),
-    cmocka_unit_test (types),
-    cmocka_unit_test (compounds),
-};
-
 int main (void)
 {
-    return cmocka_run_group_tests (tests, enter_folder, leave_folder);
+    return run_cases (enter_folder, leave_folder);
 }

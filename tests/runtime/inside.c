@@ -40,7 +40,7 @@ static int plant (void **state)
            || symlink ("sub", in_dir ("way")) || mkfifo (in_dir ("pipe"), 0666);
 }
 
-static void kinds (void **state)
+CASE_WITH (kinds, plant, remove_dir)
 {
     for (size_t i = 0; i < COUNT (rows); i++) {
         struct stat st;
@@ -56,7 +56,7 @@ static void kinds (void **state)
 }
 
 /* The fallback for Linux before 5.6 gives the same results. */
-static void without_openat2 (void **state)
+CASE_WITH (without_openat2, plant, remove_dir)
 {
     for (size_t i = 0; i < COUNT (rows); i++) {
         int fd = walk_path (in_dir (rows[i].name), O_RDONLY | O_NONBLOCK, 0);
@@ -73,7 +73,7 @@ static void without_openat2 (void **state)
     assert_int_equal (errno, ELOOP);
 }
 
-static void changes (void **state)
+CASE_WITH (changes, plant, remove_dir)
 {
     assert_int_equal (inside_mkdir (in_dir ("way/new"), 0777), -1);
     assert_int_equal (errno, ELOOP);
@@ -88,7 +88,7 @@ static void changes (void **state)
 }
 
 /* The user's own links are followed, except in a directory that others share. */
-static void entered (void **state)
+CASE_WITH (entered, plant, remove_dir)
 {
     char tmp[256];
     char to[128];
@@ -112,11 +112,4 @@ static void entered (void **state)
     assert_false (inside_has (in_dir ("way/file")));
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test_setup_teardown (kinds, plant, remove_dir),
-    cmocka_unit_test_setup_teardown (without_openat2, plant, remove_dir),
-    cmocka_unit_test_setup_teardown (changes, plant, remove_dir),
-    cmocka_unit_test_setup_teardown (entered, plant, remove_dir),
-};
-
-RUN_TESTS (tests)
+RUN_CASES ()

@@ -46,7 +46,7 @@ static const struct {
 };
 /* clang-format on */
 
-static void first_hosts (void **state)
+CASE (first_hosts)
 {
     char buf[64];
 
@@ -60,13 +60,13 @@ static void first_hosts (void **state)
     assert_int_equal (layout_first_host ("abcde", buf, 6), 0);
 }
 
-static void tasks_of_nodes (void **state)
+CASE (tasks_of_nodes)
 {
     for (size_t i = 0; i < COUNT (tasks); i++)
         assert_int_equal (layout_tasks_of_node (tasks[i].spec, tasks[i].node), tasks[i].tasks);
 }
 
-static void layouts (void **state)
+CASE (layouts)
 {
     struct rank_layout *l = calloc (1, sizeof (*l));
 
@@ -88,7 +88,7 @@ static void layouts (void **state)
     free (l);
 }
 
-static void layouts_have_limits (void **state)
+CASE (layouts_have_limits)
 {
     struct rank_layout *l = calloc (1, sizeof (*l));
     struct layout_facts f = {
@@ -110,7 +110,7 @@ static void layouts_have_limits (void **state)
     free (l);
 }
 
-static void cross_ranks (void **state)
+CASE (cross_ranks)
 {
     struct rank_layout *l = calloc (1, sizeof (*l));
     long before;
@@ -155,7 +155,7 @@ static const struct {
 };
 /* clang-format on */
 
-static void roles_of_ranks (void **state)
+CASE (roles_of_ranks)
 {
     for (size_t i = 0; i < COUNT (roles); i++) {
         struct rank_roles r;
@@ -204,7 +204,7 @@ static void change_text (const char *letters, char *text)
         text[next_random ((uint32_t)n)] = letters[next_random ((uint32_t)strlen (letters))];
 }
 
-static void fuzz_roles (void **state)
+CASE (fuzz_roles)
 {
     static const char letters[] = "cwps:,*1290 hiefork;";
     long taken = 0;
@@ -233,7 +233,7 @@ static void fuzz_roles (void **state)
     assert_in_range (taken, 10000, 100000);
 }
 
-static void fuzz_layouts (void **state)
+CASE (fuzz_layouts)
 {
     static const char letters[] = "n[]1230,-(x)a";
     struct rank_layout *l = calloc (1, sizeof (*l));
@@ -267,11 +267,4 @@ static void fuzz_layouts (void **state)
     free (l);
 }
 
-static const struct CMUnitTest tests_of_layout[] = {
-    cmocka_unit_test (first_hosts), cmocka_unit_test (tasks_of_nodes),
-    cmocka_unit_test (layouts),     cmocka_unit_test (layouts_have_limits),
-    cmocka_unit_test (cross_ranks), cmocka_unit_test (roles_of_ranks),
-    cmocka_unit_test (fuzz_roles),  cmocka_unit_test (fuzz_layouts),
-};
-
-RUN_TESTS (tests_of_layout)
+RUN_CASES ()

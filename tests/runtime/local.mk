@@ -14,8 +14,7 @@ EXTRA_PROGRAMS += $(rank_units) $(runtime_units) $(device_units)
 $(rank_units): LDADD = runtime/librank.la $(CMOCKA_LIBS)
 $(rank_units): runtime/librank.la
 EXTRA_LTLIBRARIES += %D%/libtest.la
-%C%_libtest_la_SOURCES = %D%/comm/collect.c %D%/comm/elasticcrowd.c %D%/comm/elasticrank.c %D%/comm/format.c \
-	%D%/comm/pairs.c %D%/comm/world.c
+%C%_libtest_la_SOURCES = %D%/comm/collect.c %D%/comm/elasticcrowd.c %D%/comm/elasticrank.c %D%/comm/world.c
 runtime_ldadd = %D%/libtest.la $(runtime_libs)
 $(runtime_units): LDADD = $(runtime_ldadd) $(CMOCKA_LIBS) -lm -ldl
 $(runtime_units): %D%/libtest.la $(runtime_archives)

@@ -61,7 +61,7 @@ static void log_some (struct slurmdl_metrics *m, long from, long to, int names)
     }
 }
 
-static void crc_of_known_bytes (void **state)
+FOLDER_CASE (crc_of_known_bytes)
 {
     /* RFC 3720, B.4: 32 bytes of zeros, of ones, and 0 to 31 */
     unsigned char bytes[32] = { 0 };
@@ -80,7 +80,7 @@ static void crc_of_known_bytes (void **state)
     }
 }
 
-static void rows_come_back (void **state)
+FOLDER_CASE (rows_come_back)
 {
     struct slurmdl_metrics *m = slurmdl_metrics_create (dir, NULL);
 
@@ -93,7 +93,7 @@ static void rows_come_back (void **state)
     check_rows (1001, 7);
 }
 
-static void rows_are_written_by_themselves (void **state)
+FOLDER_CASE (rows_are_written_by_themselves)
 {
     struct slurmdl_metrics *m = slurmdl_metrics_create (dir, NULL);
     struct seen s = { 0 };
@@ -108,7 +108,7 @@ static void rows_are_written_by_themselves (void **state)
 }
 
 /* Grow past the room of the first layout, several times over. */
-static void file_grows (void **state)
+FOLDER_CASE (file_grows)
 {
     struct slurmdl_metrics *m = slurmdl_metrics_create (dir, NULL);
     struct stat st;
@@ -124,7 +124,7 @@ static void file_grows (void **state)
     assert_in_range (st.st_size, 150000 * 32, 150000 * 32 + 8192);
 }
 
-static void each_writer_has_its_file (void **state)
+FOLDER_CASE (each_writer_has_its_file)
 {
     struct slurmdl_metrics *a = slurmdl_metrics_create (dir, NULL);
     struct slurmdl_metrics *b = slurmdl_metrics_create (dir, NULL);
@@ -140,7 +140,7 @@ static void each_writer_has_its_file (void **state)
     assert_int_equal (s.n, 30);
 }
 
-static void names_are_checked (void **state)
+FOLDER_CASE (names_are_checked)
 {
     struct slurmdl_metrics *m = slurmdl_metrics_create (dir, NULL);
     char name[80];
@@ -177,7 +177,7 @@ static int add_up (const struct slurmdl_row *row, void *arg)
     return 0;
 }
 
-static void threads_share_a_file (void **state)
+FOLDER_CASE (threads_share_a_file)
 {
     struct slurmdl_metrics *m = slurmdl_metrics_create (dir, NULL);
     pthread_t t[THREADS];
@@ -192,7 +192,7 @@ static void threads_share_a_file (void **state)
     assert_true (sum == THREADS * PER_THREAD);
 }
 
-static void child_does_not_write (void **state)
+FOLDER_CASE (child_does_not_write)
 {
     struct slurmdl_metrics *m = slurmdl_metrics_create (dir, NULL);
     int status;
@@ -225,7 +225,7 @@ static int remove_disk (void **state)
 /* A flush reports a full disk.  Rows stay in memory, and are written once there
  * is room again.
  */
-static void full_disk (void **state)
+CASE_WITH (full_disk, make_dir, remove_disk)
 {
     struct slurmdl_error err = { "" };
     struct slurmdl_metrics *m;
@@ -252,7 +252,7 @@ static void full_disk (void **state)
 }
 
 /* A thread that logs more than the memory holds waits for the disk. */
-static void much_at_once (void **state)
+FOLDER_CASE (much_at_once)
 {
     struct slurmdl_metrics *m = slurmdl_metrics_create (dir, NULL);
     enum { MUCH = 3000000 };
@@ -267,7 +267,7 @@ static void much_at_once (void **state)
 }
 
 /* A full disk blocks nobody: rows that exceed the memory are lost at once. */
-static void full_disk_does_not_block (void **state)
+CASE_WITH (full_disk_does_not_block, make_dir, remove_disk)
 {
     struct slurmdl_metrics *m;
     long lost = 0;
@@ -285,7 +285,7 @@ static void full_disk_does_not_block (void **state)
     assert_int_equal (slurmdl_metrics_destroy (m), -1);
 }
 
-static void not_a_metrics_file (void **state)
+FOLDER_CASE (not_a_metrics_file)
 {
     struct slurmdl_error err = { "" };
     FILE *f = fopen (in_dir ("metrics.h5"), "w");
@@ -337,7 +337,7 @@ static int add_attempt (const struct slurmdl_row *row, void *arg)
     return 0;
 }
 
-static void libhdf5_reads_other_layouts (void **state)
+FOLDER_CASE (libhdf5_reads_other_layouts)
 {
     struct slurmdl_metrics *m;
     struct source in_place, repacked;
@@ -379,7 +379,7 @@ static void check_about (const char *name, int64_t wanted)
 }
 
 /* A file that was made ahead of time is later given to another attempt. */
-static void a_spare_file_gets_its_attempt (void **state)
+FOLDER_CASE (a_spare_file_gets_its_attempt)
 {
     static const char hidden[] = ".0123456789abcdef0123456789abcdef";
     struct metrics_file_about about = metrics_about ("exp", 1, 1);
@@ -412,7 +412,7 @@ static void a_spare_file_gets_its_attempt (void **state)
 /* If the file is removed, the writer writes all rows again.  If its directory
  * is removed, flush reports it.
  */
-static void removed_meanwhile (void **state)
+FOLDER_CASE (removed_meanwhile)
 {
     struct slurmdl_error err;
     struct seen s = { 0 };
@@ -440,7 +440,7 @@ static void removed_meanwhile (void **state)
 }
 
 /* Whatever the header holds, the reader stays within it. */
-static void damaged_headers (void **state)
+FOLDER_CASE (damaged_headers)
 {
     static const char *const names[] = { "names", "metrics", "bytes", "none" };
     char *bytes = malloc (8192); /* on the heap, so that sanitizers catch overruns */
@@ -497,7 +497,7 @@ static void spoil (double value, enum damage how)
 /* The reader returns the rows that are left and reports the lost ones.  Zeros
  * at the end are rows that were never written.
  */
-static void damaged_rows_are_reported (void **state)
+FOLDER_CASE (damaged_rows_are_reported)
 {
     /* clang-format off */
     static const struct {
@@ -542,24 +542,4 @@ static void damaged_rows_are_reported (void **state)
     }
 }
 
-static const struct CMUnitTest tests[] = {
-    IN_FOLDER (crc_of_known_bytes),
-    IN_FOLDER (rows_come_back),
-    IN_FOLDER (rows_are_written_by_themselves),
-    IN_FOLDER (file_grows),
-    IN_FOLDER (each_writer_has_its_file),
-    IN_FOLDER (names_are_checked),
-    IN_FOLDER (threads_share_a_file),
-    IN_FOLDER (child_does_not_write),
-    cmocka_unit_test_setup_teardown (full_disk, make_dir, remove_disk),
-    cmocka_unit_test_setup_teardown (full_disk_does_not_block, make_dir, remove_disk),
-    IN_FOLDER (much_at_once),
-    IN_FOLDER (not_a_metrics_file),
-    IN_FOLDER (libhdf5_reads_other_layouts),
-    IN_FOLDER (a_spare_file_gets_its_attempt),
-    IN_FOLDER (removed_meanwhile),
-    IN_FOLDER (damaged_headers),
-    IN_FOLDER (damaged_rows_are_reported),
-};
-
-RUN_TESTS (tests)
+RUN_CASES ()

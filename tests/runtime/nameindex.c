@@ -39,7 +39,7 @@ static void take_out (struct table *t, struct row *row)
     }
 }
 
-static void test_random (void **state)
+CASE (test_random)
 {
     struct table *t = calloc (1, sizeof (*t));
     unsigned seed = 7;
@@ -72,11 +72,4 @@ static void test_random (void **state)
     free (t);
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test (test_random),
-};
-
-int main (void)
-{
-    return cmocka_run_group_tests (tests, NULL, NULL);
-}
+RUN_CASES ()

@@ -6,7 +6,7 @@
 #include "runtime/network/fabric.h"
 #include "tests/runtime/fabric.h"
 
-static void trees (void **state)
+CASE (trees)
 {
     static const char *const names[] = { "infiniband",  "roce-bond",  "slingshot", "efa",
                                          "tcp-overlay", "no-manager", "none" };
@@ -18,7 +18,7 @@ static void trees (void **state)
     }
 }
 
-static void short_line (void **state)
+CASE (short_line)
 {
     struct fabric f;
     char whole[512];
@@ -36,7 +36,7 @@ static void short_line (void **state)
 }
 
 /* More adapters and interfaces, and longer names, than there is room for. */
-static void many (void **state)
+CASE (many)
 {
     struct fabric f;
     char name[16];
@@ -107,13 +107,13 @@ static const struct {
 };
 /* clang-format on */
 
-static void check_names (void **state)
+CASE (check_names)
 {
     for (size_t i = 0; i < COUNT (names); i++)
         assert_int_equal (nccl_check_name (names[i].name), names[i].rv);
 }
 
-static void parsing (void **state)
+CASE (parsing)
 {
     for (size_t i = 0; i < COUNT (profiles); i++) {
         struct nccl_profile p = { .n = 0 };
@@ -129,7 +129,7 @@ static void parsing (void **state)
     }
 }
 
-static void long_ones (void **state)
+CASE (long_ones)
 {
     struct nccl_profile p = { .n = 0 };
     struct said s = { "" };
@@ -160,7 +160,7 @@ static void check_accepted (const struct nccl_profile *p)
 /* For any bytes, the parser accepts only printable settings of the system's
  * class.  Sanitizers check the rest.
  */
-static void fuzz (void **state)
+CASE (fuzz)
 {
     static const char seed[] = "# a\nNCCL_IB_HCA==mlx5_0\nNCCL_ALGO=Ring\n"
                                "UCX_IB_SL=\"3\"\n\nNCCL_NET=AWS Libfabric\n";
@@ -184,7 +184,7 @@ static void fuzz (void **state)
     }
 }
 
-static void files (void **state)
+CASE (files)
 {
     struct nccl_profile p = { .n = 0 };
     char path[256];
@@ -225,7 +225,7 @@ static void uncomment (char *text)
 }
 
 /* The shipped profiles are valid, even with their commented settings enabled. */
-static void examples (void **state)
+CASE (examples)
 {
     for (int k = 0; k < FABRIC_KINDS; k++) {
         struct nccl_profile p = { .n = 0 };
@@ -252,7 +252,7 @@ static void examples (void **state)
 }
 
 /* A profile does not repeat what nccl.conf sets. */
-static void configured (void **state)
+CASE (configured)
 {
     static const struct fabric f = { .kind = FABRIC_TCP };
     struct nccl_profile all, rest;
@@ -335,7 +335,7 @@ static const struct {
 };
 /* clang-format on */
 
-static void lint (void **state)
+CASE (lint)
 {
     for (size_t i = 0; i < COUNT (lints); i++) {
         char *env[] = { "HOME=/", (char *)lints[i].env, NULL };
@@ -352,7 +352,7 @@ static void lint (void **state)
     }
 }
 
-static void lint_order (void **state)
+CASE (lint_order)
 {
     char *env[] = { "NCCL_ALGO=Ring",
                     "NCCL_PROTO=Simple",
@@ -375,7 +375,7 @@ static void lint_order (void **state)
 }
 
 /* No name occurs twice, and each is one that NCCL can have. */
-static void tables (void **state)
+CASE (tables)
 {
     for (const struct nccl_variable *v = nccl_variables; v->name; v++) {
         assert_ptr_equal (nccl_find (v->name), v);
@@ -399,13 +399,5 @@ static int drop_root (void **state)
 
 int main (void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (trees),       cmocka_unit_test (short_line), cmocka_unit_test (many),
-        cmocka_unit_test (check_names), cmocka_unit_test (parsing),    cmocka_unit_test (long_ones),
-        cmocka_unit_test (fuzz),        cmocka_unit_test (files),      cmocka_unit_test (examples),
-        cmocka_unit_test (lint),        cmocka_unit_test (lint_order), cmocka_unit_test (tables),
-        cmocka_unit_test (configured),
-    };
-
-    return cmocka_run_group_tests (tests, make_root, drop_root);
+    return run_cases (make_root, drop_root);
 }

@@ -3,7 +3,7 @@
 #include "runtime/base/process_id.h"
 #include "tests/unit.h"
 
-static void living (void **state)
+CASE (living)
 {
     uint64_t start = process_start ("/proc", getpid ());
 
@@ -12,7 +12,7 @@ static void living (void **state)
     assert_true (process_has_ended ("/proc", getpid (), start - 1));
 }
 
-static void zombie (void **state)
+CASE (zombie)
 {
     siginfo_t info;
     uint64_t start;
@@ -33,7 +33,7 @@ static void zombie (void **state)
 }
 
 /* An unreadable /proc does not prove that a process has exited; an unused pid does. */
-static void unreadable (void **state)
+CASE (unreadable)
 {
     pid_t pid = fork ();
 
@@ -47,7 +47,7 @@ static void unreadable (void **state)
     assert_true (process_has_ended ("/nonexistent", pid, 1));
 }
 
-static void member (void **state)
+CASE (member)
 {
     struct process_id self, other;
 
@@ -60,11 +60,4 @@ static void member (void **state)
     assert_false (process_id_has_ended (&other, &self));
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test (living),
-    cmocka_unit_test (zombie),
-    cmocka_unit_test (unreadable),
-    cmocka_unit_test (member),
-};
-
-RUN_TESTS (tests)
+RUN_CASES ()

@@ -30,7 +30,7 @@ static const struct {
 
 /* clang-format on */
 
-static void ports_are_chosen (void **state)
+CASE (ports_are_chosen)
 {
     for (size_t i = 0; i < COUNT (ports); i++) {
         struct rank_ports p =
@@ -58,7 +58,7 @@ static void ports_are_chosen (void **state)
 }
 
 /* Steps of a job never share a port; different jobs may, by chance. */
-static void ports_differ (void **state)
+CASE (ports_differ)
 {
     int seen[12000] = { 0 };
     int most = 0;
@@ -146,7 +146,7 @@ static const char *env_of (const struct rank_environment *e, char *text)
     return text;
 }
 
-static void golden_environments (void **state)
+CASE (golden_environments)
 {
     static char text[RANK_TEXT];
     struct scene *c = malloc (sizeof (*c));
@@ -172,7 +172,7 @@ static const char *value_of (const struct rank_environment *e, const char *name)
 }
 
 /* torchrun starts one process per GPU; JAX must be told which GPUs to use. */
-static void gpus (void **state)
+CASE (gpus)
 {
     static const struct {
         long visible, local_size;
@@ -204,7 +204,7 @@ static void gpus (void **state)
 /* No framework gets DL_COMM_ADDRESS: rank 0 chooses its port itself, and nobody
  * knows it beforehand.
  */
-static void communicator (void **state)
+CASE (communicator)
 {
     struct golden g = { "torch", 1, 5, NULL, NULL, NULL };
     struct scene *c = malloc (sizeof (*c));
@@ -219,7 +219,7 @@ static void communicator (void **state)
 }
 
 /* 1024 tasks on 256 hosts fit; a longer list is left out, with a reason. */
-static void long_lists (void **state)
+CASE (long_lists)
 {
     struct golden g = { "tf", 0, 0, NULL, NULL, NULL };
     struct scene *c = malloc (sizeof (*c));
@@ -247,7 +247,7 @@ static void long_lists (void **state)
     free (c);
 }
 
-static void a_worker_needs_more_than_one_thread (void **state)
+CASE (a_worker_needs_more_than_one_thread)
 {
     struct golden g = { "tf", 1, 5, "chief:1,ps:2,worker:*,evaluator:1", NULL, NULL };
     struct scene *c = malloc (sizeof (*c));
@@ -266,7 +266,7 @@ static void a_worker_needs_more_than_one_thread (void **state)
     free (c);
 }
 
-static void lists_need_ports (void **state)
+CASE (lists_need_ports)
 {
     struct golden g = { "tf", 1, 0, NULL, NULL, NULL };
     struct scene *c = malloc (sizeof (*c));
@@ -289,7 +289,7 @@ static void lists_need_ports (void **state)
 }
 
 /* Every name in the list has a row, and no other name has one. */
-static void frameworks_are_known (void **state)
+CASE (frameworks_are_known)
 {
     struct golden g = { "torch", 1, 5, NULL, NULL, NULL };
     struct scene *c = malloc (sizeof (*c));
@@ -308,16 +308,4 @@ static void frameworks_are_known (void **state)
     free (c);
 }
 
-static const struct CMUnitTest tests_of_rank_environment[] = {
-    cmocka_unit_test (ports_are_chosen),
-    cmocka_unit_test (ports_differ),
-    cmocka_unit_test (golden_environments),
-    cmocka_unit_test (gpus),
-    cmocka_unit_test (communicator),
-    cmocka_unit_test (long_lists),
-    cmocka_unit_test (a_worker_needs_more_than_one_thread),
-    cmocka_unit_test (lists_need_ports),
-    cmocka_unit_test (frameworks_are_known),
-};
-
-RUN_TESTS (tests_of_rank_environment)
+RUN_CASES ()

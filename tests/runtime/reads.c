@@ -98,7 +98,7 @@ static void restore_rows (int rank, int size, void *arg)
 static const char no_count[] = "this kernel does not count what is read";
 
 /* One rank saves; four restore a quarter each. */
-static void ranks_read_their_rows (void **state)
+FOLDER_CASE (ranks_read_their_rows)
 {
     if (bytes_read () < 0)
         SKIP_CASE (no_count);
@@ -132,14 +132,14 @@ static void save_and_restore_columns (int rank, int size, void *arg)
 }
 
 /* With columns, each rank reads just what it saved. */
-static void ranks_read_their_columns (void **state)
+FOLDER_CASE (ranks_read_their_columns)
 {
     if (bytes_read () < 0)
         SKIP_CASE (no_count);
     assert_int_equal (ranks (4, -1, save_and_restore_columns, NULL), 0);
 }
 
-static void one_name_alone (void **state)
+FOLDER_CASE (one_name_alone)
 {
     struct slurmdl_error err = { "" };
     struct slurmdl *run;
@@ -163,7 +163,7 @@ static void one_name_alone (void **state)
     free (want);
 }
 
-static void one_row_alone (void **state)
+FOLDER_CASE (one_row_alone)
 {
     const uint64_t offset[2] = { 33, 5 };
     const uint64_t dims[2] = { 1, 3 };
@@ -192,13 +192,6 @@ static void one_row_alone (void **state)
 
 int main (void)
 {
-    const struct CMUnitTest tests[] = {
-        IN_FOLDER (ranks_read_their_rows),
-        IN_FOLDER (ranks_read_their_columns),
-        IN_FOLDER (one_name_alone),
-        IN_FOLDER (one_row_alone),
-    };
-
     unsetenv ("SLURM_JOB_END_TIME");
-    return cmocka_run_group_tests (tests, NULL, NULL);
+    return run_cases (NULL, NULL);
 }

@@ -57,7 +57,7 @@ static int check_record (const struct slurmdl_record *r, void *arg)
     return 0;
 }
 
-static void records_come_back (void **state)
+FOLDER_CASE (records_come_back)
 {
     struct slurmdl *run = open_run ();
     int seen = 0;
@@ -78,7 +78,7 @@ static void records_come_back (void **state)
     assert_int_equal (seen, 0x3e);
 }
 
-static void nonsense_is_refused (void **state)
+FOLDER_CASE (nonsense_is_refused)
 {
     static const char *const bad[] = { "\x80",         "\xc0\x80",         "a\xe2\x82",
                                        "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xff" };
@@ -138,7 +138,7 @@ static struct slurmdl_histogram histogram_of (enum slurmdl_type type, size_t n, 
     return h;
 }
 
-static void samples (void **state)
+FOLDER_CASE (samples)
 {
     double v[131];
     struct slurmdl_histogram h;
@@ -163,7 +163,7 @@ static void samples (void **state)
 }
 
 /* A value such as 1.5 in each type; a single value falls in the middle bin. */
-static void samples_of_each_type (void **state)
+FOLDER_CASE (samples_of_each_type)
 {
     static const struct {
         enum slurmdl_type type;
@@ -199,7 +199,7 @@ static void samples_of_each_type (void **state)
 
 /* ---- epochs and superseded rows ---- */
 
-static void epochs (void **state)
+FOLDER_CASE (epochs)
 {
     struct slurmdl *run = open_run ();
     struct text got = { .n = 0 };
@@ -246,7 +246,7 @@ static int add_pause (const struct slurmdl_record *r, void *arg)
 }
 
 /* dl goodput needs to know how long saves and restores took. */
-static void saves_and_restores_are_recorded (void **state)
+FOLDER_CASE (saves_and_restores_are_recorded)
 {
     struct text got = { .n = 0 };
 
@@ -259,7 +259,7 @@ static void saves_and_restores_are_recorded (void **state)
     assert_string_equal (got.text, "restored@2 saved@4 ");
 }
 
-static void a_resumed_run_supersedes (void **state)
+FOLDER_CASE (a_resumed_run_supersedes)
 {
     struct text got = { .n = 0 };
     int64_t step = -1;
@@ -278,7 +278,7 @@ static void a_resumed_run_supersedes (void **state)
 }
 
 /* A trainer with its own checkpoints never calls slurmdl_restore(). */
-static void repeated_steps_are_superseded (void **state)
+FOLDER_CASE (repeated_steps_are_superseded)
 {
     struct text got = { .n = 0 };
 
@@ -289,7 +289,7 @@ static void repeated_steps_are_superseded (void **state)
 }
 
 /* A run restores in the middle, as after a loss of NaN. */
-static void back_in_one_run (void **state)
+FOLDER_CASE (back_in_one_run)
 {
     struct slurmdl *run = open_run ();
     struct text got = { .n = 0 };
@@ -346,7 +346,7 @@ static int no_row (const struct slurmdl_row *r, void *arg)
 }
 
 /* A reader must not go through terabytes of zeros, which would take an hour. */
-static void claims (void **state)
+FOLDER_CASE (claims)
 {
     struct slurmdl *run = open_run ();
     char name[200];
@@ -369,17 +369,4 @@ static void claims (void **state)
         SKIP_CASE ("the file system holds no file of 4 TiB; only the names were checked");
 }
 
-static const struct CMUnitTest tests[] = {
-    IN_FOLDER (records_come_back),
-    IN_FOLDER (nonsense_is_refused),
-    IN_FOLDER (samples),
-    IN_FOLDER (samples_of_each_type),
-    IN_FOLDER (epochs),
-    IN_FOLDER (saves_and_restores_are_recorded),
-    IN_FOLDER (a_resumed_run_supersedes),
-    IN_FOLDER (repeated_steps_are_superseded),
-    IN_FOLDER (back_in_one_run),
-    IN_FOLDER (claims),
-};
-
-RUN_TESTS (tests)
+RUN_CASES ()

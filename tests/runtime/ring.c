@@ -33,7 +33,7 @@ static size_t take_all (struct ring *r, int64_t *step)
     return n;
 }
 
-static void holds_its_size (void **state)
+CASE (holds_its_size)
 {
     int64_t put = 0, taken = 0;
     struct ring r;
@@ -62,7 +62,7 @@ static void *write_rows (void *arg)
     return NULL;
 }
 
-static void keeps_the_order_of_each_thread (void **state)
+CASE (keeps_the_order_of_each_thread)
 {
     struct writer writers[WRITERS];
     pthread_t threads[WRITERS];
@@ -87,12 +87,4 @@ static void keeps_the_order_of_each_thread (void **state)
     ring_close (&r);
 }
 
-int main (void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (holds_its_size),
-        cmocka_unit_test (keeps_the_order_of_each_thread),
-    };
-
-    return cmocka_run_group_tests (tests, NULL, NULL);
-}
+RUN_CASES ()

@@ -4,7 +4,7 @@
 #include "tests/ranks.h"
 #include "tests/runtime/unattended.h"
 
-static void run_without_a_worker (void **state)
+UNATTENDED_CASE (run_without_a_worker)
 {
     struct slurmdl *run = slurmdl_open (in_dir ("run"), NULL);
     struct slurmdl *next = slurmdl_open (in_dir ("run"), NULL);
@@ -23,7 +23,7 @@ static void run_without_a_worker (void **state)
     assert_non_null (strstr (err.text, "/proc: cannot create the folder of "));
 }
 
-static void a_program_may_go_elsewhere (void **state)
+UNATTENDED_CASE (a_program_may_go_elsewhere)
 {
     struct slurmdl *run;
     float x = 1;
@@ -38,7 +38,7 @@ static void a_program_may_go_elsewhere (void **state)
     assert_int_equal (access (in_dir ("run/a.1/ckpt/00000001.h5"), F_OK), 0);
 }
 
-static void run_of_a_worker (void **state)
+UNATTENDED_CASE (run_of_a_worker)
 {
     struct slurmdl *run;
 
@@ -84,7 +84,7 @@ static void no_ranks (void)
     }
 }
 
-static void ranks_of_a_step (void **state)
+UNATTENDED_CASE (ranks_of_a_step)
 {
     struct slurmdl *run;
     float x = 1;
@@ -112,7 +112,7 @@ static void ranks_of_a_step (void **state)
     slurmdl_close (run);
 }
 
-static void stop_requests (void **state)
+UNATTENDED_CASE (stop_requests)
 {
     struct slurmdl *run = slurmdl_open (in_dir ("run"), NULL);
     struct sigaction sa;
@@ -132,10 +132,4 @@ static void stop_requests (void **state)
     signal (SIGUSR2, SIG_DFL);
 }
 
-static const struct CMUnitTest tests[] = {
-    TEST (run_without_a_worker), TEST (a_program_may_go_elsewhere),
-    TEST (run_of_a_worker),      TEST (ranks_of_a_step),
-    TEST (stop_requests),
-};
-
-RUN_TESTS (tests)
+RUN_CASES ()

@@ -20,7 +20,7 @@ static uint32_t *big_data (int seed)
     return p;
 }
 
-static void big_files (void **state)
+FOLDER_CASE (big_files)
 {
     uint64_t n = BIG - 3, odd = 777;
     struct slurmdl_error err = { "" };
@@ -63,7 +63,7 @@ static void big_files (void **state)
 }
 
 /* A save uses the memory that was prepared, and allocates no more. */
-static void prepared (void **state)
+FOLDER_CASE (prepared)
 {
     uint64_t n = BIG;
     uint32_t *data = big_data (5);
@@ -87,7 +87,7 @@ static void prepared (void **state)
     free (data);
 }
 
-static void no_memory_for_a_copy (void **state)
+FOLDER_CASE (no_memory_for_a_copy)
 {
     /* with many ranks, each may use little of the machine's memory */
     static const char *const names[] = { "DL_SNAPSHOT_MAX", "LOCAL_WORLD_SIZE",
@@ -111,7 +111,7 @@ static void no_memory_for_a_copy (void **state)
 }
 
 /* A path that is too long is rejected, not truncated. */
-static void long_names (void **state)
+FOLDER_CASE (long_names)
 {
     static char folder[PATH_MAX], tmp[PATH_MAX], path[PATH_MAX];
     struct slurmdl_error err;
@@ -127,7 +127,7 @@ static void long_names (void **state)
 }
 
 /* The next call reports an error of the thread, once. */
-static void errors_come_later (void **state)
+FOLDER_CASE (errors_come_later)
 {
     uint64_t n = 4;
     float w[4] = { 1 };
@@ -145,7 +145,7 @@ static void errors_come_later (void **state)
     assert_int_equal (slurmdl_close (run), -1);
 }
 
-static void stop_alone (void **state)
+FOLDER_CASE (stop_alone)
 {
     struct slurmdl *run;
     char text[32];
@@ -161,7 +161,7 @@ static void stop_alone (void **state)
     unsetenv ("SLURM_JOB_END_TIME");
 }
 
-static void write_and_read (void **state)
+FOLDER_CASE (write_and_read)
 {
     struct slurmdl_error err = { "" };
     struct slurmdl_writer *w = slurmdl_writer_open (in_dir ("x.h5"), 9, &err);
@@ -201,13 +201,7 @@ static void write_and_read (void **state)
 
 int main (void)
 {
-    const struct CMUnitTest tests[] = {
-        IN_FOLDER (big_files),         IN_FOLDER (no_memory_for_a_copy), IN_FOLDER (prepared),
-        IN_FOLDER (errors_come_later), IN_FOLDER (stop_alone),           IN_FOLDER (write_and_read),
-        IN_FOLDER (long_names),
-    };
-
     unsetenv ("SLURM_JOB_END_TIME");
     unsetenv ("RANK");
-    return cmocka_run_group_tests (tests, NULL, NULL);
+    return run_cases (NULL, NULL);
 }

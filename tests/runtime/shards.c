@@ -130,7 +130,7 @@ static void restore_cut (int rank, int size, void *arg)
     free (data);
 }
 
-static void save_and_reshard (void **state)
+FOLDER_CASE (save_and_reshard)
 {
     static const struct cut saved[] = {
         { 1, { 7 }, { 3 } },       { 2, { 5, 6 }, { 2, 1 } },
@@ -171,7 +171,7 @@ static void expect_missing (int rank, int size, void *arg)
     slurmdl_close (run);
 }
 
-static void a_missing_rank_is_named (void **state)
+FOLDER_CASE (a_missing_rank_is_named)
 {
     static const struct cut c = { 1, { 9 }, { 3 } };
     struct test t = { &c, 3, false, 1 };
@@ -198,7 +198,7 @@ static void die_or_learn (int rank, int size, void *arg)
 }
 
 /* Nobody waits for the timeout: the others learn of the death at once. */
-static void a_dead_rank_is_named (void **state)
+FOLDER_CASE (a_dead_rank_is_named)
 {
     static const struct cut c = { 1, { 9 }, { 3 } };
     struct test t = { &c, 3, false, 1 };
@@ -242,7 +242,7 @@ static void leave_or_learn (int rank, int size, void *arg)
 }
 
 /* Rank 2 never starts, and rank 0 exits while it waits for rank 2. */
-static void rank_0_may_end_before_all_have_met (void **state)
+FOLDER_CASE (rank_0_may_end_before_all_have_met)
 {
     static const struct cut c = { 1, { 9 }, { 3 } };
     struct test t = { &c, 3, false, 1 };
@@ -275,7 +275,7 @@ static void save_bad_slabs (int rank, int size, void *arg)
     slurmdl_close (run);
 }
 
-static void slabs_must_cover_the_tensor_once (void **state)
+FOLDER_CASE (slabs_must_cover_the_tensor_once)
 {
     uint64_t hole[2] = { 3, 4 };
     uint64_t twice[2] = { 5, 5 };
@@ -306,7 +306,7 @@ static void save_other_steps (int rank, int size, void *arg)
     slurmdl_close (run);
 }
 
-static void ranks_save_the_same_step (void **state)
+FOLDER_CASE (ranks_save_the_same_step)
 {
     static const struct cut c = { 1, { 9 }, { 2 } };
     struct test t = { &c, 2, false, 1 };
@@ -342,7 +342,7 @@ static void save_twice (int rank, int size, void *arg)
     slurmdl_close (run);
 }
 
-static void all_ranks_restore_the_same (void **state)
+FOLDER_CASE (all_ranks_restore_the_same)
 {
     static const struct cut c = { 1, { 9 }, { 3 } };
     struct test t = { &c, 3, false, 1 };
@@ -383,7 +383,7 @@ static void restore_misfit (int rank, int size, void *arg)
     free (data);
 }
 
-static void a_misfit_fails_on_all_ranks (void **state)
+FOLDER_CASE (a_misfit_fails_on_all_ranks)
 {
     static const struct cut c = { 1, { 9 }, { 3 } };
     struct test t = { &c, 3, false, 1 };
@@ -395,7 +395,7 @@ static void a_misfit_fails_on_all_ranks (void **state)
 
 /* ---- every bit of a sharded file matters ---- */
 
-static void flipped_bits_of_shards (void **state)
+FOLDER_CASE (flipped_bits_of_shards)
 {
     static const struct cut c = { 1, { 9 }, { 3 } };
     struct test t = { &c, 3, false, 1 };
@@ -433,18 +433,6 @@ static void flipped_bits_of_shards (void **state)
 
 int main (void)
 {
-    const struct CMUnitTest tests[] = {
-        IN_FOLDER (save_and_reshard),
-        IN_FOLDER (a_missing_rank_is_named),
-        IN_FOLDER (a_dead_rank_is_named),
-        IN_FOLDER (rank_0_may_end_before_all_have_met),
-        IN_FOLDER (slabs_must_cover_the_tensor_once),
-        IN_FOLDER (ranks_save_the_same_step),
-        IN_FOLDER (all_ranks_restore_the_same),
-        IN_FOLDER (a_misfit_fails_on_all_ranks),
-        IN_FOLDER (flipped_bits_of_shards),
-    };
-
     unsetenv ("SLURM_JOB_END_TIME");
-    return cmocka_run_group_tests (tests, NULL, NULL);
+    return run_cases (NULL, NULL);
 }

@@ -34,7 +34,7 @@ static bool next_box (struct slab *s, const uint64_t *shape)
     return false;
 }
 
-static void slabs_copy_what_they_share (void **state)
+CASE (slabs_copy_what_they_share)
 {
     static const struct {
         int ndims;
@@ -79,7 +79,7 @@ static int stop_at_once (const struct slab *part, void *arg)
     return ++*(int *)arg;
 }
 
-static void slabs_cut_in_order (void **state)
+CASE (slabs_cut_in_order)
 {
     static const struct slab boxes[] = {
         { .ndims = 0 },
@@ -101,7 +101,7 @@ static void slabs_cut_in_order (void **state)
     assert_int_equal (calls, 1);
 }
 
-static void slabs_without_elements (void **state)
+CASE (slabs_without_elements)
 {
     struct slab none = { .ndims = 2, .dims = { 0, 3 } };
     struct slab all = { .ndims = 2, .dims = { 4, 3 } };
@@ -120,10 +120,4 @@ static void slabs_without_elements (void **state)
     assert_false (slab_fits (&none, all.dims));
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test (slabs_copy_what_they_share),
-    cmocka_unit_test (slabs_cut_in_order),
-    cmocka_unit_test (slabs_without_elements),
-};
-
-RUN_TESTS (tests)
+RUN_CASES ()

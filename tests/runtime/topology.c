@@ -32,7 +32,7 @@ static struct topology *machine (const char *name, const char *cpus)
 
 /* ---- sets ---- */
 
-static void test_cpus (void **state)
+CASE (test_cpus)
 {
     static const char *const good[] = {
         "", "0", "0-3", "0-15,128-143", "5,7,9-10", "4095",
@@ -60,7 +60,7 @@ static void test_cpus (void **state)
 
 /* ---- distances ---- */
 
-static void test_distance (void **state)
+CASE (test_distance)
 {
     /* clang-format off */
     static const struct {
@@ -105,7 +105,7 @@ static const char *summary (const struct topology *t)
     return text;
 }
 
-static void test_machines (void **state)
+FOLDER_CASE (test_machines)
 {
     /* clang-format off */
     static const struct {
@@ -134,7 +134,7 @@ static void test_machines (void **state)
     }
 }
 
-static void test_absent (void **state)
+FOLDER_CASE (test_absent)
 {
     struct cpu_set none = { { 0 } };
     struct topology *t = topology_open (dir, &none);
@@ -149,7 +149,7 @@ static void test_absent (void **state)
 /* GPUs are in the order of ROCm's kfd, not of bus numbers.  The kfd hides what
  * the device cgroup denies.
  */
-static void test_rocm_order (void **state)
+FOLDER_CASE (test_rocm_order)
 {
     const struct machine tree = { .root = dir };
     struct topology *t;
@@ -177,7 +177,7 @@ static void test_rocm_order (void **state)
 /* Names that only start like an address are ignored.  Only 511 bytes of a
  * link's target are read, so it may be cut within an address.
  */
-static void test_addresses (void **state)
+FOLDER_CASE (test_addresses)
 {
     static const char *const names[] = {
         "0000:zz:02.0", "0000:00x02.0", "0000:00:02", "0000:00:02_0", "0000",
@@ -207,7 +207,7 @@ static void test_addresses (void **state)
 
 /* ---- visible GPUs ---- */
 
-static void test_visible (void **state)
+FOLDER_CASE (test_visible)
 {
     static const struct {
         const char *list, *found;
@@ -374,13 +374,13 @@ static const struct row places[] = {
 };
 /* clang-format on */
 
-static void test_places (void **state)
+FOLDER_CASE (test_places)
 {
     for (size_t i = 0; i < COUNT (places); i++)
         run (&places[i]);
 }
 
-static void test_bad_requests (void **state)
+FOLDER_CASE (test_bad_requests)
 {
     struct topology *t = machine ("laptop", "0-7");
     struct place_request r = { .local_size = 2, .local_rank = 2 };
@@ -393,10 +393,4 @@ static void test_bad_requests (void **state)
     topology_close (t);
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test (test_cpus), cmocka_unit_test (test_distance), IN_FOLDER (test_machines),
-    IN_FOLDER (test_absent),      IN_FOLDER (test_rocm_order),      IN_FOLDER (test_addresses),
-    IN_FOLDER (test_visible),     IN_FOLDER (test_places),          IN_FOLDER (test_bad_requests),
-};
-
-RUN_TESTS (tests)
+RUN_CASES ()

@@ -46,7 +46,7 @@ static const struct {
 };
 /* clang-format on */
 
-static void test_decisions (void **state)
+CASE (test_decisions)
 {
     for (size_t i = 0; i < COUNT (decisions); i++) {
         struct sweep w = { .config = { .name = "asha",
@@ -66,7 +66,7 @@ static void test_decisions (void **state)
 }
 
 /* With max_concurrent = 0, only the number of workers limits concurrency. */
-static void test_no_limit (void **state)
+CASE (test_no_limit)
 {
     static const struct {
         const char *name;
@@ -103,7 +103,7 @@ static struct search_op begin (struct searcher *s)
 /* ASHA promotes the best of three trials, which is then rejected.  Once the fourth trial ends,
  * ASHA promotes the best of the three that are left.
  */
-static void test_forgets (void **state)
+CASE (test_forgets)
 {
     const struct search_config config = {
         .name = "asha", LADDER (4, 9, 3, 2), .smaller_is_better = true, .max_concurrent = 4
@@ -137,7 +137,7 @@ static void test_forgets (void **state)
 /* Rejecting a trial at the top rung also removes the only result of the second rung.  The search
  * must still train one trial in full.
  */
-static void test_forgets_highest (void **state)
+CASE (test_forgets_highest)
 {
     const struct search_config config = { .name = "asha",
                                           LADDER (2, 4, 2, 3),
@@ -163,7 +163,7 @@ static void test_forgets_highest (void **state)
 }
 
 /* One bracket has rungs at 300 and 900; the other trains straight to 900. */
-static void test_brackets (void **state)
+CASE (test_brackets)
 {
     struct sweep w = { .config = { .name = "adaptive_asha",
                                    LADDER (5, 900, 3, 2),
@@ -208,7 +208,7 @@ static const struct {
     { 2, 1, { 15, 7, 5 } }, { 2, 9, { 15, 7, 5 } }, { 2, 27, { 15, 7, 5 } },
 };
 
-static void test_shuffled (void **state)
+CASE (test_shuffled)
 {
     for (size_t i = 0; i < COUNT (shuffles); i++) {
         struct sweep w = { .config = { .name = "asha",
@@ -333,7 +333,7 @@ static double noisy (const struct sweep *w, long trial, int64_t length)
     return value == 0 ? NAN : value == 1 ? -INFINITY : 0.25 * value;
 }
 
-static void test_model (void **state)
+CASE (test_model)
 {
     for (uint64_t seed = 1; seed <= 150; seed++) {
         static const double divisors[] = { 2, 2.5, 3, 4, 1.5 };
@@ -363,11 +363,4 @@ static void test_model (void **state)
     }
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test (test_decisions), cmocka_unit_test (test_no_limit),
-    cmocka_unit_test (test_forgets),   cmocka_unit_test (test_forgets_highest),
-    cmocka_unit_test (test_brackets),  cmocka_unit_test (test_shuffled),
-    cmocka_unit_test (test_model),
-};
-
-RUN_TESTS (tests)
+RUN_CASES ()

@@ -51,7 +51,7 @@ static struct gp *learn (double *z, double *mean, double *deviation)
     return gp;
 }
 
-static void process_learns (void **state)
+CASE (process_learns)
 {
     double z[N * D], mean, deviation, m, v, m2;
     struct gp *gp = learn (z, &mean, &deviation);
@@ -78,7 +78,7 @@ static void process_learns (void **state)
     gp_destroy (gp);
 }
 
-static void best_is_the_smallest_mean (void **state)
+CASE (best_is_the_smallest_mean)
 {
     double z[N * D], mean, deviation, m, v, best = INFINITY;
     struct gp *gp = learn (z, &mean, &deviation);
@@ -92,7 +92,7 @@ static void best_is_the_smallest_mean (void **state)
 }
 
 /* gp_believe() keeps the predicted means and reduces the variance. */
-static void beliefs_do_not_mislead (void **state)
+CASE (beliefs_do_not_mislead)
 {
     double z[N * D], mean, deviation, before[50], m, v[50], v2;
     struct gp *gp = learn (z, &mean, &deviation);
@@ -116,7 +116,7 @@ static void beliefs_do_not_mislead (void **state)
 }
 
 /* Constant values and identical points do not break the fit. */
-static void degenerate_data (void **state)
+CASE (degenerate_data)
 {
     double z[20] = { 0 };
     double y[20] = { 0 };
@@ -137,7 +137,7 @@ static void degenerate_data (void **state)
 /* ---- warps ---- */
 
 /* Check the Kumaraswamy curve against its formula and its derivatives by finite differences. */
-static void curves (void **state)
+CASE (curves)
 {
     static const double shape[][2] = { { 1, 1 }, { 0.2, 5 }, { 7, 0.15 } };
     double u[101], w[101], by_a[101], by_b[101], above[101], below[101];
@@ -171,7 +171,7 @@ static void curves (void **state)
 /* Compare the gradient of the posterior in all parameters with finite differences.  One point
  * lacks a dimension, and the category has no warp.
  */
-static void gradient_is_exact (void **state)
+CASE (gradient_is_exact)
 {
     enum { PARAMETERS = 3 * D + 1 };
     double z[N * D], y[N], theta[PARAMETERS], g[PARAMETERS], none[PARAMETERS];
@@ -243,7 +243,7 @@ static double held_out (double f (const double *z), int n, uint64_t seed, bool s
 }
 
 /* gp_fit() uses all 50 points at once, but of 100 it fits a part first. */
-static void warps_where_it_helps (void **state)
+CASE (warps_where_it_helps)
 {
     for (int n = 50; n <= 100; n += 50) {
         double log_ratio = 0;
@@ -261,7 +261,7 @@ static void warps_where_it_helps (void **state)
     }
 }
 
-static void is_straight_elsewhere (void **state)
+CASE (is_straight_elsewhere)
 {
     for (int n = 50; n <= 100; n += 50) {
         int count = 0;
@@ -300,7 +300,7 @@ static double best_of (const char *name, uint64_t seed, long trials)
     return search_best (name, seed, trials, bowl_space, 3, bowl, told);
 }
 
-static void search_learns (void **state)
+CASE (search_learns)
 {
     int wins = 0;
 
@@ -309,7 +309,7 @@ static void search_learns (void **state)
     assert_in_range (wins, 8, 10);
 }
 
-static void mirrors_and_copies (void **state)
+CASE (mirrors_and_copies)
 {
     search_mirrors ("gp", 25, bowl_space, 3, bowl);
     search_copies ("gp", 25, bowl_space, 3, bowl);
@@ -318,7 +318,7 @@ static void mirrors_and_copies (void **state)
 /* The search tries each of the 12 points once before it repeats any, even with pending
  * trials.
  */
-static void points_are_not_repeated (void **state)
+CASE (points_are_not_repeated)
 {
     static const struct param small[] = { INT ("k", 1, 4, 0), CHOICE ("c", 3) };
     struct searcher *s = search_create ("gp", 2, 20, small, 2);
@@ -340,7 +340,7 @@ static void points_are_not_repeated (void **state)
 }
 
 /* More trials than the model can hold, constant values, and one parameter or none. */
-static void odd_searches (void **state)
+CASE (odd_searches)
 {
     static const struct param one[] = { FLOAT ("x", 2, 2, 0) };
     double x[3];
@@ -400,7 +400,7 @@ static int shared_with (const char *method, double (*metric) (const double *x), 
 /* "auto" takes each point from TPE or from the Gaussian process, and more of them from TPE if
  * the process predicts badly.
  */
-static void auto_mixes (void **state)
+CASE (auto_mixes)
 {
     int smooth_tpe = shared_with ("tpe", slope, 21, 100);
     int smooth_gp = shared_with ("gp", slope, 21, 100);
@@ -411,20 +411,4 @@ static void auto_mixes (void **state)
     assert_in_range (rugged_tpe, 40, 60);
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test (process_learns),
-    cmocka_unit_test (best_is_the_smallest_mean),
-    cmocka_unit_test (beliefs_do_not_mislead),
-    cmocka_unit_test (degenerate_data),
-    cmocka_unit_test (curves),
-    cmocka_unit_test (gradient_is_exact),
-    cmocka_unit_test (warps_where_it_helps),
-    cmocka_unit_test (is_straight_elsewhere),
-    cmocka_unit_test (search_learns),
-    cmocka_unit_test (mirrors_and_copies),
-    cmocka_unit_test (points_are_not_repeated),
-    cmocka_unit_test (odd_searches),
-    cmocka_unit_test (auto_mixes),
-};
-
-RUN_TESTS (tests)
+RUN_CASES ()

@@ -11,7 +11,7 @@ static double smooth (const struct sweep *w, long trial, int64_t length)
     return sweep_random (&r, 1000000) + 1.0 / length;
 }
 
-static void test_out_of_order (void **state)
+CASE (test_out_of_order)
 {
     static const double divisors[] = { 2, 2.5, 3, 4, 1.1 };
 
@@ -45,7 +45,7 @@ static void test_out_of_order (void **state)
 }
 
 /* The preview is exact if the trials run from best to worst. */
-static void test_preview_is_met (void **state)
+CASE (test_preview_is_met)
 {
     double values[500];
 
@@ -80,7 +80,7 @@ static bool always (const struct sweep *w, long trial, int segment)
     return true;
 }
 
-static void test_all_bad (void **state)
+CASE (test_all_bad)
 {
     static const char *const names[] = { "single", "grid", "random", "asha", "adaptive_asha" };
 
@@ -105,7 +105,7 @@ static void test_all_bad (void **state)
 /* A bad trial counts as a result of its rung.  ASHA promotes the good trial once the two bad ones
  * make it the best third.
  */
-static void test_bad_counts (void **state)
+CASE (test_bad_counts)
 {
     static const double values[] = { .5, NAN, INFINITY };
     struct sweep w = { .config = { .name = "asha", LADDER (3, 3, 3, 2), .smaller_is_better = true },
@@ -120,7 +120,7 @@ static void test_bad_counts (void **state)
 }
 
 /* max_concurrent holds even if it is below the number of brackets, here 3. */
-static void test_limit_below_brackets (void **state)
+CASE (test_limit_below_brackets)
 {
     struct sweep w = { .config = { .name = "adaptive_asha",
                                    LADDER (64, 1000, 4, 5),
@@ -138,7 +138,7 @@ static void test_limit_below_brackets (void **state)
 /* Split max_concurrent between the brackets.  Without a limit, each bracket starts all its trials
  * at once; the last one has 5.
  */
-static void test_limits (void **state)
+CASE (test_limits)
 {
     static const struct {
         long concurrent;
@@ -170,7 +170,7 @@ static void test_limits (void **state)
 }
 
 /* With one worker, 7 trials that start at 25 and 3 that start at 100 take turns. */
-static void test_turns (void **state)
+CASE (test_turns)
 {
     static const int64_t first[] = { 25, 100, 25, 25, 100, 25, 25, 100, 25, 25 };
     struct sweep w = { .config = { .name = "adaptive_asha",
@@ -188,7 +188,7 @@ static void test_turns (void **state)
 }
 
 /* ASHA plans 12 segments of 1000, 4 of 2000 and 1 of 6000, in total 26000. */
-static void test_progress (void **state)
+CASE (test_progress)
 {
     struct search_config config = { .name = "asha",
                                     LADDER (12, 9000, 3, 3),
@@ -220,15 +220,4 @@ static void test_progress (void **state)
     searcher_destroy (s);
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test (test_out_of_order),
-    cmocka_unit_test (test_preview_is_met),
-    cmocka_unit_test (test_all_bad),
-    cmocka_unit_test (test_bad_counts),
-    cmocka_unit_test (test_limit_below_brackets),
-    cmocka_unit_test (test_limits),
-    cmocka_unit_test (test_turns),
-    cmocka_unit_test (test_progress),
-};
-
-RUN_TESTS (tests)
+RUN_CASES ()

@@ -147,7 +147,7 @@ static void assert_point (const struct problem *p, const double *u)
 
 /* ---- tests ---- */
 
-static void test_finds (void **state)
+CASE (test_finds)
 {
     for (size_t i = 0; i < COUNT (problems); i++) {
         const struct problem *p = problems + i;
@@ -162,7 +162,7 @@ static void test_finds (void **state)
 }
 
 /* The Python package cmaes 0.13.1 computes the same deviation from the same points. */
-static void test_reference (void **state)
+CASE (test_reference)
 {
     static const struct {
         int64_t d, population;
@@ -190,7 +190,7 @@ static void test_reference (void **state)
 }
 
 /* Only the order of values matters. */
-static void test_ranks (void **state)
+CASE (test_ranks)
 {
     static const struct problem p = { sphere, 6, 3, 10, 0, 0 };
     double u[D_MAX], v[D_MAX];
@@ -207,7 +207,7 @@ static void test_ranks (void **state)
 }
 
 /* Of equal values the first observed ranks better; NaN ranks like INFINITY. */
-static void test_ties (void **state)
+CASE (test_ties)
 {
     static const struct problem p = { sphere, 3, 0, 0, 0, 0 };
     const double same[] = { NAN, 3, 1, INFINITY, 3, NAN, 1 };
@@ -226,7 +226,7 @@ static void test_ties (void **state)
 }
 
 /* Neither the order of observations within a generation nor the address of the state matters. */
-static void test_order (void **state)
+CASE (test_order)
 {
     static const struct problem p = { ellipsoid, 6, 3, 10, 0, 0 };
     int64_t population = 9, n = 0;
@@ -254,7 +254,7 @@ static void test_order (void **state)
 }
 
 /* Sixteen workers evaluate points and finish in random order. */
-static void test_asynchronous (void **state)
+CASE (test_asynchronous)
 {
     enum { WORKERS = 16 };
     static const struct problem p = { sphere, 6, 3, 10, 0, 0 };
@@ -279,7 +279,7 @@ static void test_asynchronous (void **state)
 /* The cells next to that of the mean keep their minimum share of draws, even after hundreds of
  * generations that found nothing there.
  */
-static void test_margin (void **state)
+CASE (test_margin)
 {
     enum { DRAWS = 40000 };
     static const struct problem p = { sphere, 6, 3, 10, 0, 0 };
@@ -329,7 +329,7 @@ static int64_t cost (const struct problem *p, uint64_t seed, bool warm)
     return run (room, p, seed, 1e-2, 3000);
 }
 
-static void test_warm_start (void **state)
+CASE (test_warm_start)
 {
     static const struct problem warm[] = {
         { sphere, 4, 0, 0, 0, 0 },
@@ -348,7 +348,7 @@ static void test_warm_start (void **state)
 }
 
 /* Too few points to select the best tenth, and all of them equal. */
-static void test_warm_start_few (void **state)
+CASE (test_warm_start_few)
 {
     static const struct problem p = { sphere, 3, 1, 10, 0, 0 };
     static const double points[] = { 0.05, 1, 0, 0.05, 1, 0 };
@@ -381,7 +381,7 @@ static double corner (const struct problem *p, const double *u)
 }
 
 /* Draw valid points even if the values are useless or the search converged long ago. */
-static void test_degenerate (void **state)
+CASE (test_degenerate)
 {
     static const struct problem bad[] = {
         { no_value, 4, 2, 3, 0, 0 }, { no_value, 4, 2, 7, 0, 0 },  { constant, 6, 3, 10, 0, 0 },
@@ -405,7 +405,7 @@ static void test_degenerate (void **state)
 }
 
 /* Observe arbitrary points with arbitrary values in small and large populations. */
-static void test_foreign (void **state)
+CASE (test_foreign)
 {
     static const struct problem p = { sphere, 3, 1, 5, 0, 0 };
     const int64_t steps[] = { 5, 0, 0 };
@@ -428,7 +428,7 @@ static void test_foreign (void **state)
 /* Replay a log of arbitrary points.  Copying the state after each event and drawing points in
  * between change neither the state nor the points drawn later.
  */
-static void test_replay (void **state)
+CASE (test_replay)
 {
     static const struct problem p = { sphere, 6, 3, 10, 0, 0 };
     size_t size = cmaes_size (p.d, 0);
@@ -459,7 +459,7 @@ static void test_replay (void **state)
     }
 }
 
-static void test_stop (void **state)
+CASE (test_stop)
 {
     static const struct problem p = { sphere, 5, 0, 0, 0, 0 };
     static const struct problem flat = { constant, 5, 2, 10, 0, 0 };
@@ -476,7 +476,7 @@ static void test_stop (void **state)
     assert_true (cmaes_should_stop (room));
 }
 
-static void test_size (void **state)
+CASE (test_size)
 {
     for (int64_t d = 1; d < 65; d++) {
         int64_t population = 4 + (int64_t)(3 * log (d));
@@ -485,14 +485,4 @@ static void test_size (void **state)
     }
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test (test_finds),          cmocka_unit_test (test_reference),
-    cmocka_unit_test (test_ranks),          cmocka_unit_test (test_ties),
-    cmocka_unit_test (test_order),          cmocka_unit_test (test_asynchronous),
-    cmocka_unit_test (test_margin),         cmocka_unit_test (test_warm_start),
-    cmocka_unit_test (test_warm_start_few), cmocka_unit_test (test_degenerate),
-    cmocka_unit_test (test_foreign),        cmocka_unit_test (test_replay),
-    cmocka_unit_test (test_stop),           cmocka_unit_test (test_size),
-};
-
-RUN_TESTS (tests)
+RUN_CASES ()

@@ -34,7 +34,7 @@ static void check_points (const struct searcher *s, double (*x)[2])
     }
 }
 
-static void test_extend_known (void **state)
+CASE (test_extend_known)
 {
     static const char *const names[] = { "tpe", "gp" };
     struct search_known known[KNOWN];
@@ -75,7 +75,7 @@ static void test_extend_known (void **state)
 /* The ranking is stable, so PASHA never raises the top rung.  Only the best trial continues to
  * the full length, and only after all others have ended.
  */
-static void test_pasha_waits (void **state)
+CASE (test_pasha_waits)
 {
     enum { TRIALS = 30, WORKERS = 6 };
     const struct search_config config = { .name = "pasha",
@@ -113,7 +113,7 @@ static void test_pasha_waits (void **state)
 /* The constraint allows every point where the parameter is inactive, but only three in ten of
  * the others.
  */
-static void test_inactive (void **state)
+CASE (test_inactive)
 {
     static const double one[] = { 1 };
     static const struct param params[] = {
@@ -150,7 +150,7 @@ static void test_inactive (void **state)
 }
 
 /* A condition compares values with a relative tolerance of 1e-9. */
-static void test_near (void **state)
+CASE (test_near)
 {
     static const double million[] = { 1e6 };
     static const struct param params[] = {
@@ -174,7 +174,7 @@ static void test_near (void **state)
 
 /* ---- the maximum number of brackets ---- */
 
-static void test_brackets_max (void **state)
+CASE (test_brackets_max)
 {
     const struct search_config config = { .name = "hyperband",
                                           LADDER (1, 3, 3, 2),
@@ -198,7 +198,7 @@ static void test_brackets_max (void **state)
 }
 
 /* Shifting the range of a parameter shifts its points by the same amount. */
-static void test_moved (void **state)
+CASE (test_moved)
 {
     static const struct param near[] = { FLOAT ("x", 0, 8, 0) };
     static const struct param far[] = { FLOAT ("x", 16, 24, 0) };
@@ -239,7 +239,7 @@ static int longest_best (const void *a, const void *b)
 /* The model keeps the 110 trials that trained longest; among equally long ones it prefers the
  * better values.
  */
-static void test_kept (void **state)
+CASE (test_kept)
 {
     enum { TRIALS = 400, LONGEST = 110 };
     const struct search_config config = {
@@ -281,11 +281,4 @@ static void test_kept (void **state)
     searcher_destroy (s);
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test (test_extend_known), cmocka_unit_test (test_pasha_waits),
-    cmocka_unit_test (test_inactive),     cmocka_unit_test (test_brackets_max),
-    cmocka_unit_test (test_moved),        cmocka_unit_test (test_kept),
-    cmocka_unit_test (test_near),
-};
-
-RUN_TESTS (tests)
+RUN_CASES ()

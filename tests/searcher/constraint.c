@@ -167,7 +167,7 @@ static void check (const char *const *texts, size_t n, bool is, bool isnt)
     }
 }
 
-static void test_holds (void **state)
+CASE (test_holds)
 {
     check (truths, COUNT (truths), true, false);
     check (unknowns, COUNT (unknowns), true, true);
@@ -275,7 +275,7 @@ static void check_error (const char *text, int where, const char *why)
     assert_memory_equal (&c, &old, sizeof (c));
 }
 
-static void test_errors (void **state)
+CASE (test_errors)
 {
     for (size_t i = 0; i < COUNT (errors); i++)
         check_error (errors[i].text, errors[i].column, errors[i].why);
@@ -309,7 +309,7 @@ static const struct {
     { " ", "true", "", 65531, 65536, LONG },     { "0", "1 == 1", "", 62, 1, LITERAL },
 };
 
-static void test_limits (void **state)
+CASE (test_limits)
 {
     for (size_t i = 0; i < COUNT (limits); i++) {
         const char *b = limits[i].before, *m = limits[i].middle;
@@ -322,7 +322,7 @@ static void test_limits (void **state)
     }
 }
 
-static void test_bytes (void **state)
+CASE (test_bytes)
 {
     static const struct constraint_names none = { NULL, NULL, NULL, 0 };
     static struct constraint a, b;
@@ -416,7 +416,7 @@ static bool try (const char *mutated)
     return true;
 }
 
-static void test_mutations (void **state)
+CASE (test_mutations)
 {
     char text[400];
     long good = 0;
@@ -433,7 +433,7 @@ static void test_mutations (void **state)
 }
 
 /* Unquoted words, choices outside the list, and inactive parameters. */
-static void test_bare (void **state)
+CASE (test_bare)
 {
     static const struct {
         const char *text;
@@ -473,11 +473,5 @@ static void test_bare (void **state)
 
 int main (void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test (test_holds),     cmocka_unit_test (test_errors),
-        cmocka_unit_test (test_limits),    cmocka_unit_test (test_bytes),
-        cmocka_unit_test (test_mutations), cmocka_unit_test (test_bare),
-    };
-
-    return cmocka_run_group_tests (tests, setup, NULL);
+    return run_cases (setup, NULL);
 }

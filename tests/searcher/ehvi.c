@@ -26,7 +26,7 @@ static double improvement (double *y, int64_t n, int64_t m, const double *x)
 /* With almost no uncertainty, the expected improvement equals the improvement, wherever the point
  * lies.  Ties and rows that are not finite, dominated or outside make no difference.
  */
-static void certain_improvement (void **state)
+CASE (certain_improvement)
 {
     double y[ROOM], x[PARETO_MAX], deviation[PARETO_MAX];
 
@@ -49,7 +49,7 @@ static void certain_improvement (void **state)
     }
 }
 
-static void ehvi_by_monte_carlo (void **state)
+CASE (ehvi_by_monte_carlo)
 {
     enum { DRAWS = 4000 };
 
@@ -77,7 +77,7 @@ static void ehvi_by_monte_carlo (void **state)
 }
 
 /* With one objective, it equals the usual expected improvement. */
-static void one_objective (void **state)
+CASE (one_objective)
 {
     static const double y[] = { 3, 2, NAN, 5 }, reference = 4;
 
@@ -119,7 +119,7 @@ static const struct {
     { { 1e9, 0 }, { 0.5, 1 }, -1.9999999800000001e+18 },
 };
 
-static void known_ehvi (void **state)
+CASE (known_ehvi)
 {
     static const double y[] = { 4, 1, 2, 2, 1, 4 }, reference[] = { 5, 5 };
 
@@ -129,7 +129,7 @@ static void known_ehvi (void **state)
 }
 
 /* The value falls strictly and stays finite as one objective, or all, get worse. */
-static void ehvi_falls_for_ever (void **state)
+CASE (ehvi_falls_for_ever)
 {
     double y[ROOM], mean[4];
 
@@ -168,7 +168,7 @@ static const struct {
 };
 /* clang-format on */
 
-static void narrow_boxes (void **state)
+CASE (narrow_boxes)
 {
     static double y[2002];
 
@@ -183,10 +183,4 @@ static void narrow_boxes (void **state)
     }
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test (certain_improvement), cmocka_unit_test (ehvi_by_monte_carlo),
-    cmocka_unit_test (one_objective),       cmocka_unit_test (known_ehvi),
-    cmocka_unit_test (ehvi_falls_for_ever), cmocka_unit_test (narrow_boxes),
-};
-
-RUN_TESTS (tests)
+RUN_CASES ()

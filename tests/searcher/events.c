@@ -92,7 +92,7 @@ static bool same_events (const struct sweep *a, const struct sweep *b)
 /* Two runs with one seed are identical, a replay of the log restores the state, and every point
  * satisfies the constraint.
  */
-static void test_replay (void **state)
+CASE (test_replay)
 {
     for (const struct searcher_kind *k = searcher_kinds; k->name; k++)
         for (uint64_t seed = 1; seed <= 6 / SLOWER; seed++) {
@@ -128,7 +128,7 @@ static bool until (struct sweep *w)
 }
 
 /* A copy of a half-finished search continues exactly as the original would. */
-static void test_copy (void **state)
+CASE (test_copy)
 {
     for (const struct searcher_kind *k = searcher_kinds; k->name; k++) {
         struct sweep whole = start (k, 4);
@@ -180,7 +180,7 @@ static double bowl (const struct sweep *w, long trial, int64_t length)
 /* Some models and evolutionary methods start only after many trials.  sweep_run() replaces its
  * search by a copy after each event; the second search here is never copied.
  */
-static void test_long (void **state)
+CASE (test_long)
 {
     for (const struct searcher_kind *k = searcher_kinds; k->name; k++) {
         struct sweep w = start (k, 7);
@@ -312,7 +312,7 @@ static void fuzz (const struct search_config *config, uint64_t seed, long n)
     searcher_destroy (copy);
 }
 
-static void test_fuzz (void **state)
+CASE (test_fuzz)
 {
     const char *more = getenv ("FUZZ"); /* multiplies the number of seeds */
     long times = more ? atol (more) : 1;
@@ -337,7 +337,7 @@ static void test_fuzz (void **state)
 
 /* ---- many trials and choices ---- */
 
-static void test_outstanding (void **state)
+CASE (test_outstanding)
 {
     static const char *const names[] = { "random", "asha", "tpe", "halving" };
 
@@ -370,7 +370,7 @@ static void test_outstanding (void **state)
 }
 
 /* A model has to cope with 20000 pending trials. */
-static void test_pending (void **state)
+CASE (test_pending)
 {
     struct search_config config = {
         .name = "tpe", .max_trials = 100000, .max_length = 1, .smaller_is_better = true
@@ -393,7 +393,7 @@ static void test_pending (void **state)
     searcher_destroy (s);
 }
 
-static void test_choices (void **state)
+CASE (test_choices)
 {
     static const struct param p[] = {
         { .name = "c", .type = PARAM_CATEGORICAL, .choices = 1000000 },
@@ -419,11 +419,4 @@ static void test_choices (void **state)
     }
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test (test_replay),  cmocka_unit_test (test_copy),
-    cmocka_unit_test (test_fuzz),    cmocka_unit_test (test_outstanding),
-    cmocka_unit_test (test_pending), cmocka_unit_test (test_choices),
-    cmocka_unit_test (test_long),
-};
-
-RUN_TESTS (tests)
+RUN_CASES ()

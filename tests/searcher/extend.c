@@ -6,7 +6,7 @@
 
 /* ---- extend a finished search ---- */
 
-static void test_more_trials (void **state)
+CASE (test_more_trials)
 {
     for (const struct searcher_kind *k = searcher_kinds; k->name; k++) {
         struct run *r = run_open (k, NULL);
@@ -38,7 +38,7 @@ static void test_more_trials (void **state)
 /* After an extension to a greater length, methods without rungs train every trial that was not
  * stopped to the new length; methods with rungs train the best of those at the old maximum.
  */
-static void test_longer (void **state)
+CASE (test_longer)
 {
     for (const struct searcher_kind *k = searcher_kinds; k->name; k++) {
         struct run *r = run_open (k, NULL);
@@ -68,7 +68,7 @@ static void test_longer (void **state)
 }
 
 /* Compare the counts per rung with numbers worked out by hand. */
-static void test_ladders (void **state)
+CASE (test_ladders)
 {
     struct run *r =
         run_open (kind ("halving"), &(struct search_config){ .max_trials = 27, .max_length = 9 });
@@ -101,7 +101,7 @@ static void test_ladders (void **state)
 
 /* ---- extend a running search ---- */
 
-static void test_midst (void **state)
+CASE (test_midst)
 {
     for (const struct searcher_kind *k = searcher_kinds; k->name; k++)
         for (int seed = 1; seed <= (is_slow (k) ? 2 : 12); seed++) {
@@ -136,7 +136,7 @@ static long accepted (const struct run *r)
 /* After rejections, some brackets may have started more trials than their share of the new
  * total.
  */
-static void test_rejected (void **state)
+CASE (test_rejected)
 {
     const struct search_config brackets = { .max_trials = 40, .mode = SEARCH_CONSERVATIVE };
 
@@ -156,7 +156,7 @@ static void test_rejected (void **state)
     }
 }
 
-static void test_fewer (void **state)
+CASE (test_fewer)
 {
     for (const struct searcher_kind *k = searcher_kinds; k->name; k++)
         for (int events = 1; events <= 24; events += is_slow (k) ? 6 : 1) {
@@ -178,7 +178,7 @@ static void test_fewer (void **state)
 }
 
 /* Random extensions, failures, rejections and revivals: the search still finishes. */
-static void test_anything (void **state)
+CASE (test_anything)
 {
     const char *more = getenv ("FUZZ"); /* multiplies the number of seeds */
     int times = more ? atoi (more) : 1;
@@ -223,7 +223,7 @@ static void test_anything (void **state)
 /* An extended search continues like one that had the greater length from the start and saw the
  * same values.
  */
-static void test_values (void **state)
+CASE (test_values)
 {
     static const char *const names[] = { "gp", "tpe", "nsga2", "auto" };
 
@@ -255,7 +255,7 @@ static void test_values (void **state)
     }
 }
 
-static void test_cube (void **state)
+CASE (test_cube)
 {
     struct run *r = run_open (kind ("lhs"), &(struct search_config){ .max_trials = 10 });
     bool same = true;
@@ -277,7 +277,7 @@ static void test_cube (void **state)
 
 /* ---- limits ---- */
 
-static void test_budget (void **state)
+CASE (test_budget)
 {
     for (const struct searcher_kind *k = searcher_kinds; k->name; k++) {
         struct run *r = run_open (k, &(struct search_config){ .max_seconds = 1 });
@@ -295,7 +295,7 @@ static void test_budget (void **state)
     }
 }
 
-static void test_errors (void **state)
+CASE (test_errors)
 {
     static const struct {
         long trials;
@@ -331,7 +331,7 @@ static void test_errors (void **state)
 }
 
 /* Extend the length until the table is full; the search can still finish after that. */
-static void test_room (void **state)
+CASE (test_room)
 {
     for (const struct searcher_kind *k = searcher_kinds; k->name; k++) {
         struct run *r = run_open (k, NULL);
@@ -352,13 +352,4 @@ static void test_room (void **state)
     }
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test (test_more_trials), cmocka_unit_test (test_longer),
-    cmocka_unit_test (test_ladders),     cmocka_unit_test (test_midst),
-    cmocka_unit_test (test_fewer),       cmocka_unit_test (test_rejected),
-    cmocka_unit_test (test_anything),    cmocka_unit_test (test_values),
-    cmocka_unit_test (test_cube),        cmocka_unit_test (test_budget),
-    cmocka_unit_test (test_errors),      cmocka_unit_test (test_room),
-};
-
-RUN_TESTS (tests)
+RUN_CASES ()

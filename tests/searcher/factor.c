@@ -31,7 +31,7 @@ static void assert_near (double got, double want)
     assert_true (fabs (got - want) < 1e-12 * (1 + fabs (want)));
 }
 
-static void solves (void **state)
+CASE (solves)
 {
     for (int64_t n = 1; n <= N_MAX; n++) {
         const struct factor f = make (n);
@@ -53,7 +53,7 @@ static void solves (void **state)
 }
 
 /* Add a row without recomputing the earlier ones. */
-static void grows (void **state)
+CASE (grows)
 {
     for (int64_t n = 2; n <= N_MAX; n++) {
         struct factor f = make (n);
@@ -76,7 +76,7 @@ static double inverse (const struct factor *f, int64_t i, int64_t j)
     return factor_inverse (f, inv, i > j ? i : j, i > j ? j : i);
 }
 
-static void inverts (void **state)
+CASE (inverts)
 {
     for (int64_t n = 1; n <= N_MAX; n++) {
         const struct factor f = make (n);
@@ -103,10 +103,4 @@ static void inverts (void **state)
     }
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test (solves),
-    cmocka_unit_test (grows),
-    cmocka_unit_test (inverts),
-};
-
-RUN_TESTS (tests)
+RUN_CASES ()

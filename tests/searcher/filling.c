@@ -14,7 +14,7 @@ static const struct param floats[] = {
 /* If 2^k points split each dimension into 2^k equal parts, each part holds one point.  So does
  * each elementary box of that volume in the first two dimensions.
  */
-static void sobol_is_a_net (void **state)
+CASE (sobol_is_a_net)
 {
     for (uint64_t seed = 0; seed < 20; seed++) {
         struct searcher *s = search_create ("sobol", seed, 256, floats, 6);
@@ -63,13 +63,13 @@ static double integral_error (const char *name, int n)
     return total / 20;
 }
 
-static void even_points_integrate_better (void **state)
+CASE (even_points_integrate_better)
 {
     assert_true (integral_error ("sobol", 512) < 0.3 * integral_error ("random", 512));
     assert_true (integral_error ("lhs", 512) < 0.6 * integral_error ("random", 512));
 }
 
-static void latin_hypercube (void **state)
+CASE (latin_hypercube)
 {
     static const int sizes[] = { 1, 2, 3, 7, 64, 100, 1000 };
 
@@ -117,7 +117,7 @@ static void name_many (struct param many[MANY])
     }
 }
 
-static void sobol_is_joe_and_kuos (void **state)
+CASE (sobol_is_joe_and_kuos)
 {
     struct param many[MANY];
     struct searcher *s;
@@ -142,7 +142,7 @@ static void sobol_is_joe_and_kuos (void **state)
 }
 
 /* All integers and choices come equally often, and more than 64 dimensions work. */
-static void discrete_and_many (void **state)
+CASE (discrete_and_many)
 {
     static const struct param mixed[] = { INT ("k", 3, 6, 0), CHOICE ("c", 4) };
     struct searcher *s = search_create ("sobol", 1, 64, mixed, 2);
@@ -167,12 +167,4 @@ static void discrete_and_many (void **state)
     searcher_destroy (s);
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test (sobol_is_a_net),
-    cmocka_unit_test (sobol_is_joe_and_kuos),
-    cmocka_unit_test (even_points_integrate_better),
-    cmocka_unit_test (latin_hypercube),
-    cmocka_unit_test (discrete_and_many),
-};
-
-RUN_TESTS (tests)
+RUN_CASES ()

@@ -40,7 +40,7 @@ static const struct {
 };
 /* clang-format on */
 
-static void test_grid (void **state)
+CASE (test_grid)
 {
     for (size_t i = 0; i < COUNT (grids); i++) {
         struct sweep w = { .config = { .name = "grid", .max_length = 3 },
@@ -57,7 +57,7 @@ static void test_grid (void **state)
     }
 }
 
-static void test_grid_sizes (void **state)
+CASE (test_grid_sizes)
 {
     static const struct {
         long sizes[6];
@@ -88,7 +88,7 @@ static void test_grid_sizes (void **state)
 }
 
 /* Nested names and a constant: 16 points in order. */
-static void test_grid_nested (void **state)
+CASE (test_grid_nested)
 {
     static const struct param params[] = {
         CHOICE ("a.b.c1", 2),   INT ("a.b.c2", 7, 11, 2), FLOAT ("f", 13, 17, 2),
@@ -116,7 +116,7 @@ static bool first_fails (const struct sweep *w, long trial, int segment)
     return trial == 1;
 }
 
-static void test_concurrent (void **state)
+CASE (test_concurrent)
 {
     static const struct param four = CHOICE ("a", 4);
     struct sweep grid = { .config = { .name = "grid", .max_length = 1, .max_concurrent = 2 },
@@ -142,7 +142,7 @@ static void test_concurrent (void **state)
 }
 
 /* In floating point, .05 + 1 * (.21 - .05) is less than .21. */
-static void test_grid_ends_at_max (void **state)
+CASE (test_grid_ends_at_max)
 {
     static const struct param p = FLOAT ("a", .05, .21, 5);
     struct sweep w = {
@@ -155,10 +155,4 @@ static void test_grid_ends_at_max (void **state)
     sweep_free (&w);
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test (test_grid),        cmocka_unit_test (test_grid_sizes),
-    cmocka_unit_test (test_grid_nested), cmocka_unit_test (test_grid_ends_at_max),
-    cmocka_unit_test (test_concurrent),
-};
-
-RUN_TESTS (tests)
+RUN_CASES ()

@@ -82,7 +82,7 @@ static bool refuses (const struct sweep *w, long trial, int segment)
     return segment == 1 && sweep_seldom (w, trial + 1000, segment);
 }
 
-static void test_halving (void **state)
+CASE (test_halving)
 {
     static const double divisors[] = { 2, 3, 4, 2.5 };
 
@@ -170,7 +170,7 @@ static void check_band (const struct sweep *w, size_t i)
     assert_int_equal (w->trials, from - 1);
 }
 
-static void test_hyperband (void **state)
+CASE (test_hyperband)
 {
     for (size_t i = 0; i < COUNT (bands); i++)
         for (int run = 0; run < 8; run++) {
@@ -193,7 +193,7 @@ static void test_hyperband (void **state)
 }
 
 /* The brackets repeat until max_trials trials were created. */
-static void test_rounds (void **state)
+CASE (test_rounds)
 {
     static const struct {
         const char *name;
@@ -230,7 +230,7 @@ static void test_rounds (void **state)
 
 /* ---- every method with promotions terminates, whatever fails ---- */
 
-static void test_ends (void **state)
+CASE (test_ends)
 {
     static const char *const names[] = { "halving", "hyperband", "async_hyperband", "bohb",
                                          "pasha" };
@@ -267,7 +267,7 @@ static void test_ends (void **state)
 }
 
 /* Like asha, but one bracket after the other. */
-static void test_async (void **state)
+CASE (test_async)
 {
     struct sweep w = { .config = { .name = "async_hyperband",
                                    .max_length = 9,
@@ -296,7 +296,7 @@ static double near_03 (const struct sweep *w, long trial, int64_t length)
 }
 
 /* BOHB starts to use its model once any length has enough results. */
-static void test_bohb (void **state)
+CASE (test_bohb)
 {
     double first = 0, last = 0;
 
@@ -353,7 +353,7 @@ static double jitter (const struct sweep *w, long trial, int64_t length)
     return trial % 7 * 100 + sweep_random (&r, 2) * 1e-3;
 }
 
-static void test_pasha (void **state)
+CASE (test_pasha)
 {
     static const struct {
         double (*metric) (const struct sweep *, long, int64_t);
@@ -389,7 +389,7 @@ static void test_pasha (void **state)
 }
 
 /* If the ranking is stable, PASHA trains only the best trial in full. */
-static void test_pasha_best (void **state)
+CASE (test_pasha_best)
 {
     struct sweep w = {
         .config = { .name = "pasha", LADDER (100, 81, 3, 5), .smaller_is_better = true },
@@ -407,11 +407,4 @@ static void test_pasha_best (void **state)
     sweep_free (&w);
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test (test_halving), cmocka_unit_test (test_hyperband),
-    cmocka_unit_test (test_rounds),  cmocka_unit_test (test_ends),
-    cmocka_unit_test (test_async),   cmocka_unit_test (test_bohb),
-    cmocka_unit_test (test_pasha),   cmocka_unit_test (test_pasha_best),
-};
-
-RUN_TESTS (tests)
+RUN_CASES ()

@@ -51,7 +51,7 @@ static double ishigami (const double *x)
     return sin (x[0]) + 7 * pow (sin (x[1]), 2) + 0.1 * pow (x[2], 4) * sin (x[0]);
 }
 
-static void test_ishigami (void **state)
+CASE (test_ishigami)
 {
     const struct param params[] = { { "a", PARAM_FLOAT, .min = -pi, .max = pi },
                                     { "b", PARAM_FLOAT, .min = -pi, .max = pi },
@@ -83,7 +83,7 @@ static double of_optuna (const double *x)
     return x[0] * x[0] + pow (x[1], 3) - pow (x[2], 4);
 }
 
-static void test_optuna (void **state)
+CASE (test_optuna)
 {
     const struct param params[] = { { "x", PARAM_INT, .min = 0, .max = 2 },
                                     { "y", PARAM_FLOAT, .min = -1, .max = 1 },
@@ -107,7 +107,7 @@ static double additive (const double *x)
     return 4 * x[0] + 2 * x[1] + log10 (x[2]) / 4 + x[3];
 }
 
-static void test_additive (void **state)
+CASE (test_additive)
 {
     const struct param params[] = {
         { "a", PARAM_FLOAT, .min = 0, .max = 1 },
@@ -133,7 +133,7 @@ static double offset (const double *x)
     return 100 + 10 * x[0];
 }
 
-static void test_range (void **state)
+CASE (test_range)
 {
     const struct param params[] = {
         { "a", PARAM_FLOAT, .min = 0, .max = 1 }, { "b", PARAM_FLOAT, .min = 0, .max = 1 },
@@ -157,7 +157,7 @@ static double diverging (const double *x)
     return x[0] > 0.97 ? 1e9 : x[1] > 0.9 ? NAN : x[0] + 5 * (x[1] - 0.4) * (x[1] - 0.4);
 }
 
-static void test_diverging (void **state)
+CASE (test_diverging)
 {
     const struct param params[] = { { "a", PARAM_FLOAT, .min = 0, .max = 1 },
                                     { "b", PARAM_FLOAT, .min = 0, .max = 1 } };
@@ -176,7 +176,7 @@ static double conditional (const double *x)
     return x[0] == 0 ? 10 * x[1] : 5;
 }
 
-static void test_conditional (void **state)
+CASE (test_conditional)
 {
     const double first[] = { 0 };
     const struct param params[] = {
@@ -200,7 +200,7 @@ static double constant (const double *x)
     return 1;
 }
 
-static void test_nothing (void **state)
+CASE (test_nothing)
 {
     const struct param params[] = { { "a", PARAM_FLOAT, .min = 0, .max = 1 } };
     struct made m = { 0 };
@@ -214,11 +214,4 @@ static void test_nothing (void **state)
     made_free (&m);
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test (test_ishigami),    cmocka_unit_test (test_additive),
-    cmocka_unit_test (test_range),       cmocka_unit_test (test_diverging),
-    cmocka_unit_test (test_conditional), cmocka_unit_test (test_nothing),
-    cmocka_unit_test (test_optuna),
-};
-
-RUN_TESTS (tests)
+RUN_CASES ()

@@ -11,7 +11,7 @@ static struct ratio ratio (double divisor)
     return d;
 }
 
-static void test_ratio (void **state)
+CASE (test_ratio)
 {
     assert_int_equal (ratio (2.5).p, 5);
     assert_int_equal (ratio (2.5).q, 2);
@@ -26,7 +26,7 @@ static void test_ratio (void **state)
     assert_int_equal (ratio_share (ratio (4), 3), 0);
 }
 
-static void test_rungs (void **state)
+CASE (test_rungs)
 {
     /* clang-format off */
     static const struct {
@@ -65,7 +65,7 @@ static void test_rungs (void **state)
 }
 
 /* The largest intermediate numbers: 999.999^31 as a ratio takes 618 bits. */
-static void test_wide (void **state)
+CASE (test_wide)
 {
     const int64_t longest = INT64_C (1) << 53;
     int64_t out[RUNGS_MAX];
@@ -85,7 +85,7 @@ static void test_wide (void **state)
 /* Exact powers, which logarithms in floating point round wrongly: 243 = 3^5,
  * 59049 = 3^10 = 9^5, 1000 = 10^3.
  */
-static void test_height (void **state)
+CASE (test_height)
 {
     /* clang-format off */
     static const struct {
@@ -115,7 +115,7 @@ static void test_height (void **state)
         }
 }
 
-static void test_bracket_trials (void **state)
+CASE (test_bracket_trials)
 {
     /* clang-format off */
     static const struct {
@@ -143,7 +143,7 @@ static void test_bracket_trials (void **state)
 }
 
 /* The brackets together get exactly the total, and each gets at least one trial. */
-static void test_bracket_total (void **state)
+CASE (test_bracket_total)
 {
     static const double divisors[] = { 1.001, 1.1, 1.5, 2, 2.5, 3, 4, 10 };
     int64_t trials[RUNGS_MAX];
@@ -166,7 +166,7 @@ static void test_bracket_total (void **state)
         }
 }
 
-static void test_bracket_limits (void **state)
+CASE (test_bracket_limits)
 {
     /* clang-format off */
     static const struct {
@@ -273,7 +273,7 @@ static void check_brackets (const struct preview_case *c)
     assert_int_equal (n < 5 ? c->brackets[n][0] : 0, 0);
 }
 
-static void test_preview (void **state)
+CASE (test_preview)
 {
     struct search_config config = { .name = "adaptive_asha" };
     struct search_rung out[RUNGS_MAX];
@@ -299,7 +299,7 @@ static void test_preview (void **state)
     }
 }
 
-static void test_preview_flat (void **state)
+CASE (test_preview_flat)
 {
     static const struct param choice = { .name = "c", .type = PARAM_CATEGORICAL, .choices = 6 };
     struct search_config config = { .max_trials = 40, .max_length = 7 };
@@ -324,7 +324,7 @@ static void test_preview_flat (void **state)
 }
 
 /* With fewer slots than rungs, write only the shortest rungs and nothing past the array. */
-static void test_preview_short (void **state)
+CASE (test_preview_short)
 {
     struct search_config config = {
         .name = "asha", .divisor = 3, .max_rungs = 3, .max_length = 9, .max_trials = 27
@@ -337,12 +337,4 @@ static void test_preview_short (void **state)
     assert_int_equal (out[2].trials, -1);
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test (test_ratio),          cmocka_unit_test (test_rungs),
-    cmocka_unit_test (test_wide),           cmocka_unit_test (test_height),
-    cmocka_unit_test (test_bracket_trials), cmocka_unit_test (test_bracket_total),
-    cmocka_unit_test (test_bracket_limits), cmocka_unit_test (test_preview),
-    cmocka_unit_test (test_preview_flat),   cmocka_unit_test (test_preview_short),
-};
-
-RUN_TESTS (tests)
+RUN_CASES ()

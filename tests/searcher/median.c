@@ -48,7 +48,7 @@ static bool median_stops (struct medians *m, const struct sweep *w, size_t i)
     return best > (list[(n - 1) / 2] + list[n / 2]) / 2;
 }
 
-static void test_median (void **state)
+CASE (test_median)
 {
     long stopped = 0, whole = 0;
 
@@ -90,7 +90,7 @@ static void complete (struct searcher *s, double from, double by)
 }
 
 /* The averages are 0.1, 0.1, 0.1 and 9, so the median is 0.1 but the mean 2.325. */
-static void test_outlier (void **state)
+CASE (test_outlier)
 {
     struct searcher *s = create ("median", 5);
     long bad, good;
@@ -108,7 +108,7 @@ static void test_outlier (void **state)
 }
 
 /* The rule applies at every report: the others improve, and this trial does not. */
-static void test_late (void **state)
+CASE (test_late)
 {
     struct searcher *s = create ("median", 1);
     long t;
@@ -124,7 +124,7 @@ static void test_late (void **state)
 }
 
 /* Between two reports, the average of the earlier ones counts. */
-static void test_gap (void **state)
+CASE (test_gap)
 {
     struct searcher *s = create ("median", 1);
     long t;
@@ -146,7 +146,7 @@ static void test_gap (void **state)
 }
 
 /* The rule stops no trial until three others have ended. */
-static void test_few (void **state)
+CASE (test_few)
 {
     struct searcher *s = create ("median", 1);
     long t;
@@ -160,9 +160,4 @@ static void test_few (void **state)
     searcher_destroy (s);
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test (test_median), cmocka_unit_test (test_outlier), cmocka_unit_test (test_late),
-    cmocka_unit_test (test_gap),    cmocka_unit_test (test_few),
-};
-
-RUN_TESTS (tests)
+RUN_CASES ()

@@ -7,7 +7,7 @@
 
 /* ---- logarithmic integers ---- */
 
-static void logarithmic_integers (void **state)
+CASE (logarithmic_integers)
 {
     static const struct param p[] = {
         { .name = "k", .type = PARAM_INT, .min = 1, .max = 1000, .base = 10 },
@@ -42,7 +42,7 @@ static void one_dimension (const struct param *p, struct dim *d)
 }
 
 /* Densities integrate to 1, and probability masses sum to 1. */
-static void densities_are_normalised (void **state)
+CASE (densities_are_normalised)
 {
     static const struct param params[] = {
         FLOAT ("x", -2, 3, 0),
@@ -74,7 +74,7 @@ static void densities_are_normalised (void **state)
 }
 
 /* The frequency of each point matches its probability. */
-static void samples_follow_the_density (void **state)
+CASE (samples_follow_the_density)
 {
     static const struct param params[] = { INT ("k", 0, 5, 0), CHOICE ("c", 3) };
     static const double at[3][2] = { { 1, 0 }, { 1, 2 }, { 4, 2 } };
@@ -131,7 +131,7 @@ static double kernel (double u, double mu, double sigma)
 }
 
 /* Compare with the definition, in which up to 25 points all have the same weight. */
-static void widths_are_distances (void **state)
+CASE (widths_are_distances)
 {
     enum { MOST = 25, ROUNDS = 200 };
     struct param x = FLOAT ("x", 0, 1, 0);
@@ -186,7 +186,7 @@ static double best_of (const char *name, uint64_t seed, long trials)
     return search_best (name, seed, trials, bowl_space, 3, bowl, told);
 }
 
-static void tpe_learns (void **state)
+CASE (tpe_learns)
 {
     int wins = 0;
 
@@ -195,7 +195,7 @@ static void tpe_learns (void **state)
     assert_in_range (wins, 17, 20);
 }
 
-static void tpe_mirrors (void **state)
+CASE (tpe_mirrors)
 {
     search_mirrors ("tpe", 60, bowl_space, 3, bowl);
 }
@@ -245,7 +245,7 @@ static int count_next (long n, int count[4])
     return all;
 }
 
-static void tpe_takes_a_tenth_as_good (void **state)
+CASE (tpe_takes_a_tenth_as_good)
 {
     int count[4], all = count_next (1, count);
 
@@ -255,7 +255,7 @@ static void tpe_takes_a_tenth_as_good (void **state)
 }
 
 /* Many workers: TPE leaves the best choice when too many trials of it are pending. */
-static void tpe_avoids_pending_trials (void **state)
+CASE (tpe_avoids_pending_trials)
 {
     int count[4], all = count_next (100, count);
 
@@ -284,7 +284,7 @@ static double branch_told (const double *x, long trial)
     return branch (x);
 }
 
-static void tpe_groups_by_parent (void **state)
+CASE (tpe_groups_by_parent)
 {
     int wins = 0;
 
@@ -294,7 +294,7 @@ static void tpe_groups_by_parent (void **state)
     assert_in_range (wins, 17, 20);
 }
 
-static void copies_agree (void **state)
+CASE (copies_agree)
 {
     static const char *const names[] = { "sobol", "lhs", "tpe" };
 
@@ -302,17 +302,4 @@ static void copies_agree (void **state)
         search_copies (names[k], 50, bowl_space, 3, bowl);
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test (logarithmic_integers),
-    cmocka_unit_test (densities_are_normalised),
-    cmocka_unit_test (samples_follow_the_density),
-    cmocka_unit_test (widths_are_distances),
-    cmocka_unit_test (tpe_learns),
-    cmocka_unit_test (tpe_mirrors),
-    cmocka_unit_test (tpe_takes_a_tenth_as_good),
-    cmocka_unit_test (tpe_avoids_pending_trials),
-    cmocka_unit_test (tpe_groups_by_parent),
-    cmocka_unit_test (copies_agree),
-};
-
-RUN_TESTS (tests)
+RUN_CASES ()

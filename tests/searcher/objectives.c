@@ -70,7 +70,7 @@ static void check_learns (const char *name, long m, long trials, int seeds)
     assert_true (10 * wins >= 8 * seeds);
 }
 
-static void test_learns (void **state)
+CASE (test_learns)
 {
     check_learns ("tpe", 2, 80, 10);
     check_learns ("tpe", 3, 80, 10);
@@ -78,7 +78,7 @@ static void test_learns (void **state)
     check_learns ("nsga2", 3, 100, 10);
 }
 
-static void test_learns_gp (void **state)
+CASE (test_learns_gp)
 {
     check_learns ("gp", 2, 30, 5);
     check_learns ("gp", 3, 40, 5);
@@ -96,7 +96,7 @@ static void flip (const struct sweep *w, long trial, double *y)
 }
 
 /* Maximizing the negated objectives proposes the same points. */
-static void test_larger (void **state)
+CASE (test_larger)
 {
     static const char *const names[] = { "tpe", "nsga2", "gp" };
 
@@ -136,7 +136,7 @@ static void same (const struct sweep *w, long trial, double *y)
     y[0] = y[1] = 7;
 }
 
-static void test_bad_values (void **state)
+CASE (test_bad_values)
 {
     static void (*const metrics[]) (const struct sweep *, long, double *) = { half_bad, all_bad,
                                                                               same };
@@ -155,7 +155,7 @@ static void test_bad_values (void **state)
 }
 
 /* A known point is bad if any of its values is not finite. */
-static void test_known (void **state)
+CASE (test_known)
 {
     double x[20][4], value[20][2];
     struct search_known known[20];
@@ -183,7 +183,7 @@ static void test_known (void **state)
     }
 }
 
-static void test_bad (void **state)
+CASE (test_bad)
 {
     static const double y[] = { 1, 2 };
     struct search_config config = start ("random", 1, 2).config;
@@ -222,7 +222,7 @@ static void test_bad (void **state)
 }
 
 /* With two trials per point and three values each, the method learns the means. */
-static void test_repeats (void **state)
+CASE (test_repeats)
 {
     struct search_config config = {
         .name = "tpe", .seed = 5, .max_trials = 2, .max_length = 1, .objectives = 3
@@ -251,11 +251,4 @@ static void test_repeats (void **state)
     searcher_destroy (twice);
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test (test_learns),  cmocka_unit_test (test_learns_gp),
-    cmocka_unit_test (test_larger),  cmocka_unit_test (test_bad_values),
-    cmocka_unit_test (test_known),   cmocka_unit_test (test_bad),
-    cmocka_unit_test (test_repeats),
-};
-
-RUN_TESTS (tests)
+RUN_CASES ()

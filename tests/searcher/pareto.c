@@ -22,7 +22,7 @@ static const struct {
     { { -INFINITY, 0, 0 }, { INFINITY, 9, 9 }, false, false },
 };
 
-static void dominance (void **state)
+CASE (dominance)
 {
     for (size_t i = 0; i < COUNT (pairs); i++) {
         const double *a = pairs[i].a, *b = pairs[i].b;
@@ -50,7 +50,7 @@ static void peel (const double *y, int64_t n, int64_t m, int64_t *rank)
         }
 }
 
-static void ranks_are_those_of_the_definition (void **state)
+CASE (ranks_are_those_of_the_definition)
 {
     double y[ROOM];
     int64_t rank[ROWS], expected[ROWS];
@@ -87,7 +87,7 @@ static const struct {
 };
 /* clang-format on */
 
-static void crowding (void **state)
+CASE (crowding)
 {
     double y[COUNT (crowd) * 2], distance[COUNT (crowd)];
     int64_t rank[COUNT (crowd)], n = COUNT (crowd);
@@ -106,7 +106,7 @@ static void crowding (void **state)
 }
 
 /* Among equal values the first row counts as the smallest, and huge ranges do not overflow. */
-static void crowding_of_odd_values (void **state)
+CASE (crowding_of_odd_values)
 {
     static const double equal[] = { 2, 2, 2, 2 }, twos[] = { 2, 2, 7, 7 };
     static const double large[] = { -1.7e308, 1.7e308, 0, 0, 1.7e308, -1.7e308 };
@@ -163,7 +163,7 @@ static const struct {
     { 1, 8, { 1, 1, 1, 1, 1, 1, 1, 1 }, 3, 256 },
 };
 
-static void known_volumes (void **state)
+CASE (known_volumes)
 {
     for (size_t i = 0; i < COUNT (known); i++) {
         double reference[PARETO_MAX], volume;
@@ -201,7 +201,7 @@ static double inclusion_exclusion (const double *y, int64_t n, int64_t m)
 }
 
 /* Some rows lie outside the reference point, some are equal, and some share a value. */
-static void volumes_by_inclusion_and_exclusion (void **state)
+CASE (volumes_by_inclusion_and_exclusion)
 {
     double y[ROOM];
 
@@ -215,7 +215,7 @@ static void volumes_by_inclusion_and_exclusion (void **state)
     }
 }
 
-static void volumes_by_monte_carlo (void **state)
+CASE (volumes_by_monte_carlo)
 {
     enum { DRAWS = 40000 };
 
@@ -247,7 +247,7 @@ static void rotate (double *y, int64_t n, int64_t m, int64_t by)
 }
 
 /* Neither the order of the rows nor that of the objectives matters. */
-static void volumes_do_not_depend_on_the_order (void **state)
+CASE (volumes_do_not_depend_on_the_order)
 {
     double y[ROOM], x[ROOM];
 
@@ -305,7 +305,7 @@ static void check_greedy (const double *y, int64_t n, int64_t m, const int64_t *
     }
 }
 
-static void choice_is_greedy_and_good (void **state)
+CASE (choice_is_greedy_and_good)
 {
     double y[ROOM];
     int64_t chosen[ROWS];
@@ -324,7 +324,7 @@ static void choice_is_greedy_and_good (void **state)
 }
 
 /* Choosing all rows returns each of them once, those that are not finite last. */
-static void choice_of_all (void **state)
+CASE (choice_of_all)
 {
     static const double y[] = { NAN, 0,   0.5, 0.5, 0.5, 0.5,       2,   2,
                                 0.1, 0.8, 0.8, 0.1, 0,   -INFINITY, 0.9, 0.9 };
@@ -337,7 +337,7 @@ static void choice_of_all (void **state)
     assert_int_equal (choose_largest_volume (y, 0, 2, ones, 0, chosen), 0);
 }
 
-static void refusals (void **state)
+CASE (refusals)
 {
     double y[9] = { 0 };
     int64_t chosen[1] = { 7 };
@@ -355,18 +355,4 @@ static void refusals (void **state)
     assert_true (chosen[0] == 7);
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test (dominance),
-    cmocka_unit_test (ranks_are_those_of_the_definition),
-    cmocka_unit_test (crowding),
-    cmocka_unit_test (crowding_of_odd_values),
-    cmocka_unit_test (known_volumes),
-    cmocka_unit_test (volumes_by_inclusion_and_exclusion),
-    cmocka_unit_test (volumes_by_monte_carlo),
-    cmocka_unit_test (volumes_do_not_depend_on_the_order),
-    cmocka_unit_test (choice_is_greedy_and_good),
-    cmocka_unit_test (choice_of_all),
-    cmocka_unit_test (refusals),
-};
-
-RUN_TESTS (tests)
+RUN_CASES ()

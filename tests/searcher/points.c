@@ -6,7 +6,7 @@
 
 /* ---- moving a trial to another point ---- */
 
-static void test_half (void **state)
+CASE (test_half)
 {
     static const struct {
         struct param p;
@@ -42,7 +42,7 @@ static void test_half (void **state)
 }
 
 /* Models learn from the point where the trial ran, not from the one that they proposed. */
-static void test_move (void **state)
+CASE (test_move)
 {
     for (const struct searcher_kind *k = searcher_kinds; k->name; k++) {
         struct sweep w = start (k->name, 7);
@@ -75,7 +75,7 @@ static void test_move (void **state)
 /* ---- constraints ---- */
 
 /* A narrow band that allows about one point in 50. */
-static void test_band (void **state)
+CASE (test_band)
 {
     for (const struct searcher_kind *k = searcher_kinds; k->name; k++) {
         struct sweep w = start (k->name, 3);
@@ -91,7 +91,7 @@ static void test_band (void **state)
 }
 
 /* A model still beats random search if the constraint forbids most of its favorite region. */
-static void test_model_in_band (void **state)
+CASE (test_model_in_band)
 {
     static const char *const names[] = { "tpe", "cmaes", "nsga2" };
     double random = 0;
@@ -116,7 +116,7 @@ static void test_model_in_band (void **state)
     }
 }
 
-static void test_bad_constraints (void **state)
+CASE (test_bad_constraints)
 {
     struct search_config config = start ("random", 1).config;
 
@@ -137,7 +137,7 @@ static void test_bad_constraints (void **state)
 
 static const double first[] = { 0.5, 0.5, 1, 0, 0.25, 0.125 };
 
-static void test_first (void **state)
+CASE (test_first)
 {
     for (const struct searcher_kind *k = searcher_kinds; k->name; k++) {
         struct sweep w = start (k->name, 1);
@@ -160,7 +160,7 @@ static void test_first (void **state)
     }
 }
 
-static void test_first_outside (void **state)
+CASE (test_first_outside)
 {
     static const double bad[][2] = { { 2, 0 }, { 0, NAN }, { 0, -1e-9 } };
     struct search_config config = start ("random", 1).config;
@@ -183,7 +183,7 @@ enum { KNOWN = 40 };
 /* A model uses known points from the first trial on: its points lie near the best known ones.
  * Known points with a value that is not finite are never the best.
  */
-static void test_known (void **state)
+CASE (test_known)
 {
     static const char *const names[] = { "tpe", "gp", "cmaes", "auto" };
     double x[KNOWN][2], value[KNOWN];
@@ -218,7 +218,7 @@ static void test_known (void **state)
 }
 
 /* Every method works if all known points are bad. */
-static void test_known_bad (void **state)
+CASE (test_known_bad)
 {
     double x[KNOWN][2], value = NAN;
     struct search_known known[KNOWN];
@@ -268,7 +268,7 @@ static bool forgets (const struct searcher_kind *k)
 }
 
 /* A new trial replaces each rejected one, up to twice the number of trials. */
-static void test_reject (void **state)
+CASE (test_reject)
 {
     for (const struct searcher_kind *k = searcher_kinds; k->name; k++) {
         bool fixed = !strcmp (k->name, "grid") || !strcmp (k->name, "single");
@@ -300,7 +300,7 @@ static void test_reject (void **state)
 }
 
 /* If cmaes cannot improve any more, it restarts at a random point. */
-static void test_restarts (void **state)
+CASE (test_restarts)
 {
     const struct param p[] = { FLOAT ("x", 0, 1, 0) };
     struct searcher *s = search_create ("cmaes", 4, 6000, p, COUNT (p));
@@ -324,19 +324,4 @@ static void test_restarts (void **state)
     searcher_destroy (s);
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test (test_half),
-    cmocka_unit_test (test_move),
-    cmocka_unit_test (test_band),
-    cmocka_unit_test (test_model_in_band),
-    cmocka_unit_test (test_bad_constraints),
-    cmocka_unit_test (test_first),
-
-    cmocka_unit_test (test_first_outside),
-    cmocka_unit_test (test_known),
-    cmocka_unit_test (test_known_bad),
-    cmocka_unit_test (test_reject),
-    cmocka_unit_test (test_restarts),
-};
-
-RUN_TESTS (tests)
+RUN_CASES ()

@@ -160,7 +160,7 @@ static void crowd_apply (struct sweep *w, struct crowd *c, struct event *e)
         crowd_goes_on (w, c, &e->op);
 }
 
-static void test_model (void **state)
+CASE (test_model)
 {
     long clones = 0;
 
@@ -188,7 +188,7 @@ static void test_model (void **state)
 }
 
 /* Every slot of the population reaches max_length or ends with a failure. */
-static void test_bad_ones (void **state)
+CASE (test_bad_ones)
 {
     for (uint64_t seed = 1; seed <= 100 / SLOWER; seed++) {
         struct sweep w = start (seed);
@@ -214,7 +214,7 @@ static double by_trial (const struct sweep *w, long trial, int64_t length)
     return trial * 37 % 1009 - length;
 }
 
-static void test_all_reach_the_end (void **state)
+CASE (test_all_reach_the_end)
 {
     for (long workers = 0; workers <= 20; workers += 5) {
         struct sweep w = { .config = { .name = "pbt", .max_length = 10, .smaller_is_better = true },
@@ -241,7 +241,7 @@ static void test_all_reach_the_end (void **state)
 }
 
 /* Even a single worker completes a generation before it starts the next one. */
-static void test_advance_together (void **state)
+CASE (test_advance_together)
 {
     struct sweep w = { .config = { .name = "pbt",
                                    .max_length = 5,
@@ -268,7 +268,7 @@ static bool below (const double *x)
     return x[3] * x[0] < 0.5 && x[4] + x[5] < -0.9;
 }
 
-static void test_explore (void **state)
+CASE (test_explore)
 {
     long clones = 0, fifth = 0, same[6] = { 0 };
 
@@ -341,7 +341,7 @@ static double best_of (const char *name, uint64_t seed)
     return best;
 }
 
-static void test_improves (void **state)
+CASE (test_improves)
 {
     double pbt = 0, random = 0;
 
@@ -357,7 +357,7 @@ static void test_improves (void **state)
 /* Reject new trials and altered clones in the slots that are meant for clones; otherwise the
  * population would grow.
  */
-static void test_places_are_kept (void **state)
+CASE (test_places_are_kept)
 {
     const struct search_config config = {
         .name = "pbt", .max_length = 4, .min_length = 1, .population = 4, .smaller_is_better = true
@@ -393,7 +393,7 @@ static void test_places_are_kept (void **state)
     searcher_destroy (s);
 }
 
-static void test_bad (void **state)
+CASE (test_bad)
 {
     static const struct {
         int64_t length, generation;
@@ -424,15 +424,4 @@ static void test_bad (void **state)
     }
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test (test_model),
-    cmocka_unit_test (test_bad_ones),
-    cmocka_unit_test (test_all_reach_the_end),
-    cmocka_unit_test (test_advance_together),
-    cmocka_unit_test (test_explore),
-    cmocka_unit_test (test_improves),
-    cmocka_unit_test (test_places_are_kept),
-    cmocka_unit_test (test_bad),
-};
-
-RUN_TESTS (tests)
+RUN_CASES ()

@@ -35,7 +35,7 @@ static void tell (struct searcher *s, long trial, int64_t length, double value)
  * trial continues, and a clone replaces it.  With four workers it continues at once, and is
  * compared when its next segment ends.
  */
-static void test_first_arrivals (void **state)
+CASE (test_first_arrivals)
 {
     struct searcher *s = four ();
 
@@ -64,7 +64,7 @@ static void test_first_arrivals (void **state)
 }
 
 /* A clone ranks by the results of its checkpoint, not by those of the trial that it replaced. */
-static void test_clone_is_ranked (void **state)
+CASE (test_clone_is_ranked)
 {
     struct searcher *s = four ();
 
@@ -89,7 +89,7 @@ static void test_clone_is_ranked (void **state)
 }
 
 /* A clone replaces a bad trial only once another trial has a checkpoint. */
-static void test_bad_place_waits (void **state)
+CASE (test_bad_place_waits)
 {
     struct searcher *s = four ();
     struct search_op op;
@@ -106,10 +106,4 @@ static void test_bad_place_waits (void **state)
     searcher_destroy (s);
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test (test_first_arrivals),
-    cmocka_unit_test (test_clone_is_ranked),
-    cmocka_unit_test (test_bad_place_waits),
-};
-
-RUN_TESTS (tests)
+RUN_CASES ()

@@ -33,7 +33,7 @@ static void tell_mean (struct searcher *s, const struct event e[6])
 }
 
 /* A search with repeats proposes the same points as one without that observes the means. */
-static void test_repeats (void **state)
+CASE (test_repeats)
 {
     static const char *const names[] = { "random", "tpe", "asha", "halving", "cmaes", "pasha" };
 
@@ -61,7 +61,7 @@ static void test_repeats (void **state)
         assert_int_not_equal (searcher_trial_seed (1, t), searcher_trial_seed (1, t + 1));
 }
 
-static void test_repeats_at_once (void **state)
+CASE (test_repeats_at_once)
 {
     for (long limit = 1; limit <= 7; limit++) {
         struct sweep w = start ("asha", limit);
@@ -80,7 +80,7 @@ static void test_repeats_at_once (void **state)
     }
 }
 
-static void test_repeats_nonsense (void **state)
+CASE (test_repeats_nonsense)
 {
     struct search_config config = start ("random", 1).config;
     struct searcher *s, *copy;
@@ -128,7 +128,7 @@ static double by_length (const struct sweep *w, long trial)
     return (double)w->length[trial];
 }
 
-static void test_seconds (void **state)
+CASE (test_seconds)
 {
     for (const struct searcher_kind *k = searcher_kinds; k->name; k++) {
         struct sweep w = start (k->name, 1);
@@ -152,7 +152,7 @@ static void test_seconds (void **state)
     }
 }
 
-static void test_spend_nonsense (void **state)
+CASE (test_spend_nonsense)
 {
     static const double bad[] = { -1, NAN, INFINITY, -INFINITY };
     struct search_config config = start ("random", 1).config;
@@ -181,10 +181,4 @@ static void test_spend_nonsense (void **state)
     searcher_destroy (s);
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test (test_repeats),          cmocka_unit_test (test_repeats_at_once),
-    cmocka_unit_test (test_repeats_nonsense), cmocka_unit_test (test_seconds),
-    cmocka_unit_test (test_spend_nonsense),
-};
-
-RUN_TESTS (tests)
+RUN_CASES ()

@@ -3,7 +3,7 @@
 #include "searcher/state/state.h"
 #include "tests/searcher/extend.h"
 
-static void test_revive (void **state)
+CASE (test_revive)
 {
     for (const struct searcher_kind *k = searcher_kinds; k->name; k++)
         for (int which = 1; which <= 12; which += 5) {
@@ -43,7 +43,7 @@ static void test_revive (void **state)
         }
 }
 
-static void test_revive_repeat (void **state)
+CASE (test_revive_repeat)
 {
     struct run *r =
         run_open (kind ("random"), &(struct search_config){ .max_trials = 2, .repeats = 2 });
@@ -74,7 +74,7 @@ static void test_revive_repeat (void **state)
 /* A trial that failed in its second segment and is revived trains to the end of that segment,
  * even if the search was extended in between.
  */
-static void test_revive_longer (void **state)
+CASE (test_revive_longer)
 {
     struct run *r = run_open (kind ("random"), &(struct search_config){ .max_trials = 1 });
 
@@ -95,7 +95,7 @@ static void test_revive_longer (void **state)
 }
 
 /* Reviving a trial clears its result only at the rung where it failed. */
-static void test_revive_rung (void **state)
+CASE (test_revive_rung)
 {
     struct run *r = run_open (kind ("pasha"), NULL);
     long failed = 0;
@@ -119,11 +119,4 @@ static void test_revive_rung (void **state)
     run_close (r);
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test (test_revive),
-    cmocka_unit_test (test_revive_repeat),
-    cmocka_unit_test (test_revive_longer),
-    cmocka_unit_test (test_revive_rung),
-};
-
-RUN_TESTS (tests)
+RUN_CASES ()

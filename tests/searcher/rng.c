@@ -14,7 +14,7 @@ static double mass (double a, double b)
 /* Each tenth of the probability mass gets a tenth of the draws, and a draw uses few random
  * numbers.
  */
-static void test_gauss_between (void **state)
+CASE (test_gauss_between)
 {
     enum { DRAWS = 20000, PARTS = 10 };
     static const double rows[][2] = {
@@ -56,8 +56,4 @@ static void test_gauss_between (void **state)
     }
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test (test_gauss_between),
-};
-
-RUN_TESTS (tests)
+RUN_CASES ()

@@ -63,7 +63,7 @@ static double crossing (const struct sweep *w, long trial, int64_t length)
     return 1000 - 100 * k + (trial % 2 ? ahead : 0);
 }
 
-static void pasha_noise (void **state)
+CASE (pasha_noise)
 {
     for (size_t i = 0; i < COUNT (noises); i++) {
         int n = noises[i].n;
@@ -127,7 +127,7 @@ static void slope (const double *x, double *y)
 }
 
 /* After trial 100, one point in four still comes from the earlier methods. */
-static void auto_evolves (void **state)
+CASE (auto_evolves)
 {
     static const struct search_config config = { .max_trials = 160 };
     int process = shared_with (&config, "gp", slope, 102);
@@ -143,7 +143,7 @@ static void two (const double *x, double *y)
 }
 
 /* The first points are given, because fitting a Gaussian process to 250 trials is slow. */
-static void auto_has_a_crowd (void **state)
+CASE (auto_has_a_crowd)
 {
     enum { FROM = 249, TO = 262 };
     double points[FROM - 1][2];
@@ -197,7 +197,7 @@ static int random_points (const struct sweep *w, long from)
     return same;
 }
 
-static void auto_stays_random (void **state)
+CASE (auto_stays_random)
 {
     static const struct {
         int lost; /* all trials fail in this segment, counted from 1 */
@@ -238,7 +238,7 @@ static void corners (const struct sweep *w, long trial, double *y)
 /* If the weights are uniform on the simplex, each coordinate has a beta(2, 2) distribution, whose
  * deviation is 0.224.  Maximizing the expected improvement moves the points a little further out.
  */
-static void weights (void **state)
+CASE (weights)
 {
     enum { FROM = 61, TO = 150 };
     struct sweep w = { .config = { .name = "gp",
@@ -265,10 +265,4 @@ static void weights (void **state)
     sweep_free (&w);
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test (pasha_noise),      cmocka_unit_test (auto_evolves),
-    cmocka_unit_test (auto_has_a_crowd), cmocka_unit_test (auto_stays_random),
-    cmocka_unit_test (weights),
-};
-
-RUN_TESTS (tests)
+RUN_CASES ()

@@ -29,7 +29,7 @@ static long best_trial (const struct results *r)
     return best < 0 ? -1 : r->trial[best];
 }
 
-static void test_best (void **state)
+CASE (test_best)
 {
     struct place p;
     struct results r = results_in (&p);
@@ -45,7 +45,7 @@ static void test_best (void **state)
     assert_int_equal (best_trial (&r), 12);
 }
 
-static void test_removed (void **state)
+CASE (test_removed)
 {
     struct place p;
     struct results r = results_in (&p);
@@ -60,7 +60,7 @@ static void test_removed (void **state)
     assert_int_equal (best_trial (&r), -1);
 }
 
-static void test_sorted (void **state)
+CASE (test_sorted)
 {
     static const double values[] = { 4, 1, 5, 1, 3, 2 };
     static const long worst_first[] = { 14, 15, 13, 11 };
@@ -77,10 +77,4 @@ static void test_sorted (void **state)
     assert_int_equal (r.rung->top, CAPACITY);
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test (test_best),
-    cmocka_unit_test (test_removed),
-    cmocka_unit_test (test_sorted),
-};
-
-RUN_TESTS (tests)
+RUN_CASES ()

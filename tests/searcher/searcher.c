@@ -50,7 +50,7 @@ static uint64_t runs (const struct searcher_kind *k, uint64_t n)
 }
 
 /* Adding, removing or moving a parameter does not change the values of the others. */
-static void test_order_of_params (void **state)
+CASE (test_order_of_params)
 {
     const struct param moved[] = { space[3], space[1], space[0] };
     struct sweep a = start ("random", 3), b = start ("random", 3);
@@ -73,7 +73,7 @@ static void test_order_of_params (void **state)
 }
 
 /* The searcher keeps no pointer to the caller's strings. */
-static void test_strings_are_not_kept (void **state)
+CASE (test_strings_are_not_kept)
 {
     char kind[] = "asha", name[] = "lr";
     struct param p = { name, PARAM_FLOAT, 0, 1, 0, 0, 0 };
@@ -142,7 +142,7 @@ static bool all_duplicates (struct sweep *w)
     return true;
 }
 
-static void test_duplicates (void **state)
+CASE (test_duplicates)
 {
     for (const struct searcher_kind *k = searcher_kinds; k->name; k++)
         for (uint64_t seed = 1; seed <= runs (k, 4); seed++) {
@@ -185,7 +185,7 @@ static const struct event misfits[] = {
     { EVENT_EXIT, { 99, false, 0 }, 0, { 0 } },
 };
 
-static void test_nonsense (void **state)
+CASE (test_nonsense)
 {
     const struct param p[] = { { "i", PARAM_INT, 0, 5, 0, 0, 0 },
                                { "c", PARAM_CATEGORICAL, 0, 0, 0, 2, 0 },
@@ -211,7 +211,7 @@ static void test_nonsense (void **state)
 }
 
 /* Two workers ask, and one writes the next log entry; the other has to apply it and ask again. */
-static void test_race (void **state)
+CASE (test_race)
 {
     struct sweep w = start ("asha", 1);
     struct searcher *a = searcher_create (&w.config, w.params, w.n);
@@ -236,7 +236,7 @@ static void test_race (void **state)
 }
 
 /* Accept promotions in any order, because another version may have written the log. */
-static void test_begin_out_of_order (void **state)
+CASE (test_begin_out_of_order)
 {
     const struct search_config config = {
         .name = "asha", LADDER (40, 4, 2, 2), .smaller_is_better = true, .max_concurrent = 40
@@ -264,7 +264,7 @@ static void test_begin_out_of_order (void **state)
     searcher_destroy (s);
 }
 
-static void test_trial_seed (void **state)
+CASE (test_trial_seed)
 {
     for (uint64_t seed = 0; seed < 20; seed++)
         for (long t = 1; t <= 20; t++) {
@@ -276,14 +276,4 @@ static void test_trial_seed (void **state)
         }
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test (test_order_of_params),
-    cmocka_unit_test (test_strings_are_not_kept),
-    cmocka_unit_test (test_duplicates),
-    cmocka_unit_test (test_nonsense),
-    cmocka_unit_test (test_race),
-    cmocka_unit_test (test_begin_out_of_order),
-    cmocka_unit_test (test_trial_seed),
-};
-
-RUN_TESTS (tests)
+RUN_CASES ()

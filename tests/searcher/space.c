@@ -93,7 +93,7 @@ static void check_refusal (const struct search_config *config, const struct para
     searcher_destroy (s);
 }
 
-static void test_bad_params (void **state)
+CASE (test_bad_params)
 {
     struct search_config config = good;
 
@@ -148,13 +148,13 @@ static const struct {
 };
 /* clang-format on */
 
-static void test_bad_config (void **state)
+CASE (test_bad_config)
 {
     for (size_t i = 0; i < COUNT (bad_configs); i++)
         check_refusal (&bad_configs[i].config, NULL, 0, bad_configs[i].why, -1);
 }
 
-static void test_single (void **state)
+CASE (test_single)
 {
     static const struct param params[] = { FLOAT ("a", 1, 2, 0), INT ("b", 1, 4, 0),
                                            INT ("c", -4, -1, 0), LOG ("d", 10, -4, 0, 0),
@@ -209,7 +209,7 @@ static double chi2 (const double *x, double min, double width, int classes)
     return sum;
 }
 
-static void test_random_values (void **state)
+CASE (test_random_values)
 {
     static const struct param f = FLOAT ("f", -3, 7, 0);
     static const struct param i = INT ("i", -3, 6, 0);
@@ -239,7 +239,7 @@ static void test_random_values (void **state)
 /* Scaling 64 random bits to 3 * 2^62 numbers would make every third number twice as likely as
  * the others.
  */
-static void test_below (void **state)
+CASE (test_below)
 {
     static double x[DRAWS];
 
@@ -252,7 +252,7 @@ static void test_below (void **state)
 }
 
 /* Draws do not correlate between seeds, between names, or between consecutive trials. */
-static void test_random_independent (void **state)
+CASE (test_random_independent)
 {
     static const struct param a = FLOAT ("a", 0, 1, 0);
     static const struct param b = FLOAT ("b", 0, 1, 0);
@@ -273,10 +273,4 @@ static void test_random_independent (void **state)
     assert_true (fabs (next / DRAWS) < 0.025);
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test (test_bad_params), cmocka_unit_test (test_bad_config),
-    cmocka_unit_test (test_single),     cmocka_unit_test (test_random_values),
-    cmocka_unit_test (test_below),      cmocka_unit_test (test_random_independent),
-};
-
-RUN_TESTS (tests)
+RUN_CASES ()

@@ -34,7 +34,7 @@ static bool ladder_stops (struct ladder *l, const struct sweep *w, size_t i)
     return false;
 }
 
-static void test_ladder (void **state)
+CASE (test_ladder)
 {
     long stopped = 0, whole = 0;
 
@@ -69,7 +69,7 @@ static void test_ladder (void **state)
 }
 
 /* The rungs are at 1 and 3.  A report at 5 counts at both. */
-static void test_skipped (void **state)
+CASE (test_skipped)
 {
     struct searcher *s = create ("stopping_asha", 0);
     long a = begin (s), b = begin (s), c = begin (s), d = begin (s);
@@ -85,7 +85,7 @@ static void test_skipped (void **state)
 /* Of four results, max (floor (4 / 3), 1) = 1 passes.  The reports of a rejected trial stop no
  * other trial.
  */
-static void test_share (void **state)
+CASE (test_share)
 {
     struct searcher *s = create ("stopping_asha", 0);
     long a = begin (s), b = begin (s), c = begin (s), d = begin (s);
@@ -120,7 +120,7 @@ static long train (struct searcher *s, int i, int at[4])
  * are worse, so the first of each bracket passes.  A rejected trial leaves its own bracket, and
  * an extended search keeps the first rung of each bracket.
  */
-static void test_brackets (void **state)
+CASE (test_brackets)
 {
     const struct search_config config = { .name = "adaptive_stopping",
                                           LADDER (20, 9, 3, 3),
@@ -159,7 +159,7 @@ static const char *const names[] = { "stopping_asha", "adaptive_stopping", "medi
 /* Reports after a stop change nothing.  The trial then ends at its current length, or it runs to
  * the full length because the training script ignores the stop, or it fails or is rejected.
  */
-static void test_after_stop (void **state)
+CASE (test_after_stop)
 {
     for (size_t k = 0; k < COUNT (names); k++)
         for (int end = 0; end < 4; end++) {
@@ -195,7 +195,7 @@ static void test_after_stop (void **state)
 }
 
 /* A repeated report, or one for an earlier length, changes nothing. */
-static void test_old_reports (void **state)
+CASE (test_old_reports)
 {
     for (size_t k = 0; k < COUNT (names); k++) {
         struct searcher *s = create (names[k], 1), *copy;
@@ -212,7 +212,7 @@ static void test_old_reports (void **state)
     }
 }
 
-static void test_never_reported (void **state)
+CASE (test_never_reported)
 {
     for (size_t k = 0; k < COUNT (names); k++) {
         struct sweep w = start (names[k], 3);
@@ -225,11 +225,4 @@ static void test_never_reported (void **state)
     }
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test (test_ladder),         cmocka_unit_test (test_skipped),
-    cmocka_unit_test (test_share),          cmocka_unit_test (test_brackets),
-    cmocka_unit_test (test_after_stop),     cmocka_unit_test (test_old_reports),
-    cmocka_unit_test (test_never_reported),
-};
-
-RUN_TESTS (tests)
+RUN_CASES ()

@@ -102,7 +102,7 @@ static struct sweep start (const char *name, uint64_t seed)
     return w;
 }
 
-static void test_active (void **state)
+CASE (test_active)
 {
     for (const struct searcher_kind *k = searcher_kinds; k->name; k++) {
         long seen[COUNT (space)] = { 0 };
@@ -121,7 +121,7 @@ static void test_active (void **state)
     }
 }
 
-static void test_single (void **state)
+CASE (test_single)
 {
     struct sweep w = start ("single", 1);
 
@@ -246,7 +246,7 @@ static void check_wood (const struct wood *wood, const char *constraint)
     sweep_free (&w);
 }
 
-static void test_grid (void **state)
+CASE (test_grid)
 {
     for (uint64_t seed = 1; seed <= 300; seed++) {
         struct wood wood;
@@ -261,7 +261,7 @@ static void test_grid (void **state)
 /* The grid sorts parameters by name, as without conditions: "a" varies slowest, its children
  * vary with it, and the last name varies fastest.
  */
-static void test_grid_order (void **state)
+CASE (test_grid_order)
 {
     static const double x[][3] = { { NAN, 0, 0 }, { NAN, 0, 1 }, { 5, 1, 0 },
                                    { 5, 1, 1 },   { 6, 1, 0 },   { 6, 1, 1 } };
@@ -322,7 +322,7 @@ static const struct {
 };
 /* clang-format on */
 
-static void test_bad (void **state)
+CASE (test_bad)
 {
     const struct search_config config = { .name = "random", .max_trials = 1, .max_length = 1 };
 
@@ -338,7 +338,7 @@ static void test_bad (void **state)
 }
 
 /* searcher_begin() rejects a point whose inactive parameters are set or active ones missing. */
-static void test_points (void **state)
+CASE (test_points)
 {
     static const struct {
         double x[7];
@@ -391,7 +391,7 @@ static double mean_best (const char *name)
     return sum;
 }
 
-static void test_learns (void **state)
+CASE (test_learns)
 {
     double random = mean_best ("random");
 
@@ -445,7 +445,7 @@ static double bowl_best (const char *name, const struct param *p)
 }
 
 /* "auto" keeps its Gaussian process because few of the many parameters are active at once. */
-static void test_many_arms (void **state)
+CASE (test_many_arms)
 {
     struct param p[WIDE];
     char names[WIDE][8];
@@ -455,11 +455,4 @@ static void test_many_arms (void **state)
     assert_true (bowl_best ("auto", p) < 0.7 * bowl_best ("tpe", p));
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test (test_active), cmocka_unit_test (test_single),
-    cmocka_unit_test (test_grid),   cmocka_unit_test (test_grid_order),
-    cmocka_unit_test (test_bad),    cmocka_unit_test (test_points),
-    cmocka_unit_test (test_learns), cmocka_unit_test (test_many_arms),
-};
-
-RUN_TESTS (tests)
+RUN_CASES ()

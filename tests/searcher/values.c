@@ -58,7 +58,7 @@ static const struct {
 };
 /* clang-format on */
 
-static void test_steps (void **state)
+CASE (test_steps)
 {
     static double x[DRAWS];
 
@@ -80,7 +80,7 @@ static void test_steps (void **state)
         }
 }
 
-static void test_step_grid (void **state)
+CASE (test_step_grid)
 {
     for (size_t i = 0; i < COUNT (steps); i++) {
         struct search_config config = { .name = "grid", .max_length = 1 };
@@ -153,7 +153,7 @@ static void moments (const struct param *p, double *mean, double *deviation)
     *deviation = sqrt (squares / mass - *mean * *mean);
 }
 
-static void test_moments (void **state)
+CASE (test_moments)
 {
     static double x[DRAWS];
 
@@ -177,7 +177,7 @@ static void test_moments (void **state)
 }
 
 /* sobol and lhs draw exactly one point in each 1024th part of the probability mass. */
-static void test_quantiles (void **state)
+CASE (test_quantiles)
 {
     static double x[DRAWS];
 
@@ -238,7 +238,7 @@ static void check_inverse (const struct param *p)
     }
 }
 
-static void test_inverse (void **state)
+CASE (test_inverse)
 {
     for (size_t i = 0; i < COUNT (plain); i++)
         check_inverse (plain + i);
@@ -249,7 +249,7 @@ static void test_inverse (void **state)
 }
 
 /* Priors so wide that they are almost uniform, or so narrow that they are almost a point. */
-static void test_extreme_priors (void **state)
+CASE (test_extreme_priors)
 {
     struct param p = { .name = "a", .type = PARAM_FLOAT, .max = 1 };
     struct dim d;
@@ -276,7 +276,7 @@ static void test_extreme_priors (void **state)
 /* ---- models ---- */
 
 /* The best values are at the upper end: models go there, but never beyond. */
-static void test_models_stay (void **state)
+CASE (test_models_stay)
 {
     static const char *const names[] = { "tpe", "gp", "cmaes", "nsga2" };
 
@@ -293,7 +293,7 @@ static void test_models_stay (void **state)
 }
 
 /* CMA-ES can reach every value of a logarithmic integer. */
-static void test_all_values (void **state)
+CASE (test_all_values)
 {
     static const struct param p = {
         .name = "a", .type = PARAM_INT, .min = 1, .max = 16, .base = 2
@@ -311,7 +311,7 @@ static void test_all_values (void **state)
 }
 
 /* A constant parameter does not keep the estimator from learning the others. */
-static void test_constant (void **state)
+CASE (test_constant)
 {
     static const struct param p[] = {
         { .name = "c", .type = PARAM_FLOAT, .min = 3, .max = 3 },
@@ -378,7 +378,7 @@ static const struct {
 };
 /* clang-format on */
 
-static void test_bad (void **state)
+CASE (test_bad)
 {
     const struct search_config config = { .name = "random", .max_trials = 1, .max_length = 1 };
 
@@ -391,12 +391,4 @@ static void test_bad (void **state)
     }
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test (test_steps),       cmocka_unit_test (test_step_grid),
-    cmocka_unit_test (test_moments),     cmocka_unit_test (test_quantiles),
-    cmocka_unit_test (test_inverse),     cmocka_unit_test (test_extreme_priors),
-    cmocka_unit_test (test_models_stay), cmocka_unit_test (test_all_values),
-    cmocka_unit_test (test_constant),    cmocka_unit_test (test_bad),
-};
-
-RUN_TESTS (tests)
+RUN_CASES ()

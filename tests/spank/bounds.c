@@ -59,7 +59,7 @@ static const struct {
     /* clang-format on */
 };
 
-static void all_cases (void **state)
+CASE (all_cases)
 {
     struct site_policy p;
 
@@ -76,7 +76,7 @@ static void all_cases (void **state)
     }
 }
 
-static void a_default_keeps_to_the_bounds (void **state)
+CASE (a_default_keeps_to_the_bounds)
 {
     char *good[] = { "seconds=30", "min_seconds=5" };
     char *bad[] = { "seconds=3", "min_seconds=5" };
@@ -120,7 +120,7 @@ static const struct {
     /* clang-format on */
 };
 
-static void all_conditions (void **state)
+CASE (all_conditions)
 {
     struct site_policy p;
 
@@ -136,7 +136,7 @@ static void all_conditions (void **state)
     }
 }
 
-static void wrong_conditions (void **state)
+CASE (wrong_conditions)
 {
     static const char *const wrong[] = {
         "when=gpu",
@@ -212,7 +212,7 @@ static bool may_act (const char *when, const struct step_facts *facts)
 }
 
 /* Drop, double, swap and replace each letter of each condition. */
-static void a_typo_never_widens_a_condition (void **state)
+CASE (a_typo_never_widens_a_condition)
 {
     static const char *const right[] = {
         "gpus:yes",
@@ -323,7 +323,7 @@ static bool is_expected (const size_t *row, size_t n, const struct step_facts *f
     return fallback && !wrong;
 }
 
-static void invalid_words_in_all_combinations (void **state)
+CASE (invalid_words_in_all_combinations)
 {
     size_t row[3];
 
@@ -340,13 +340,4 @@ static void invalid_words_in_all_combinations (void **state)
     }
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test (all_cases),
-    cmocka_unit_test (a_default_keeps_to_the_bounds),
-    cmocka_unit_test (all_conditions),
-    cmocka_unit_test (wrong_conditions),
-    cmocka_unit_test (a_typo_never_widens_a_condition),
-    cmocka_unit_test (invalid_words_in_all_combinations),
-};
-
-RUN_TESTS (tests)
+RUN_CASES ()

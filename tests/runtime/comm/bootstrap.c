@@ -146,7 +146,7 @@ static int reset (void **state)
     return 0;
 }
 
-static void meet (void **state)
+CASE_WITH (meet, reset, NULL)
 {
     static const long n[] = { 1, 2, 3, 17, 64 };
 
@@ -157,7 +157,7 @@ static void meet (void **state)
 }
 
 /* Too many for a star: the ranks that come first get children. */
-static void meet_many (void **state)
+CASE_WITH (meet_many, reset, NULL)
 {
     run_world (150, -1, -1);
     all_well (150);
@@ -180,14 +180,14 @@ static void as_on_nodes (long rank)
     setenv ("SLURM_GTIDS", text, 1);
 }
 
-static void meet_on_nodes (void **state)
+CASE_WITH (meet_on_nodes, reset, NULL)
 {
     before = as_on_nodes;
     run_world (120, -1, -1);
     all_well (120);
 }
 
-static void one_of_a_node_is_missing (void **state)
+CASE_WITH (one_of_a_node_is_missing, reset, NULL)
 {
     before = as_on_nodes;
     timeout = 8;
@@ -195,7 +195,7 @@ static void one_of_a_node_is_missing (void **state)
     all_say (120, 41, ETIMEDOUT, "1 of 120 ranks did not connect within 8 s: 41 (n11)");
 }
 
-static void a_leader_is_missing (void **state)
+CASE_WITH (a_leader_is_missing, reset, NULL)
 {
     before = as_on_nodes;
     timeout = 8;
@@ -203,7 +203,7 @@ static void a_leader_is_missing (void **state)
     all_say (120, 40, ETIMEDOUT, "1 of 120 ranks did not connect within 8 s: 40 (n11)");
 }
 
-static void one_is_missing (void **state)
+CASE_WITH (one_is_missing, reset, NULL)
 {
     double began = monotonic ();
 
@@ -213,7 +213,7 @@ static void one_is_missing (void **state)
     assert_true (monotonic () - began < 100);
 }
 
-static void rank_0_is_missing (void **state)
+CASE_WITH (rank_0_is_missing, reset, NULL)
 {
     timeout = 3;
     run_world (3, 0, -1);
@@ -225,7 +225,7 @@ static void come_late (long rank)
     usleep (rank == 0 || rank == 2 ? 700000 : 0);
 }
 
-static void one_is_late (void **state)
+CASE_WITH (one_is_late, reset, NULL)
 {
     before = come_late;
     run_world (4, -1, -1);
@@ -239,7 +239,7 @@ static void come_after (long rank)
         usleep (10000);
 }
 
-static void one_comes_twice (void **state)
+CASE_WITH (one_comes_twice, reset, NULL)
 {
     before = come_after;
     run_world (4, -1, 2);
@@ -258,7 +258,7 @@ static int die_at_2 (struct boot *b, struct slurmdl_error *err)
     return exchange (b, 8, err);
 }
 
-static void one_dies (void **state)
+CASE_WITH (one_dies, reset, NULL)
 {
     after = die_at_2;
     run_world (6, -1, -1);
@@ -276,7 +276,7 @@ static int die_at_140 (struct boot *b, struct slurmdl_error *err)
     return exchange (b, 8, err);
 }
 
-static void one_dies_in_a_tree (void **state)
+CASE_WITH (one_dies_in_a_tree, reset, NULL)
 {
     after = die_at_140;
     run_world (150, -1, -1);
@@ -291,7 +291,7 @@ static int sleep_at_1 (struct boot *b, struct slurmdl_error *err)
     return exchange (b, 8, err);
 }
 
-static void one_sleeps (void **state)
+CASE_WITH (one_sleeps, reset, NULL)
 {
     after = sleep_at_1;
     timeout = 3;
@@ -304,7 +304,7 @@ static int of_other_sizes (struct boot *b, struct slurmdl_error *err)
     return exchange (b, boot_rank (b) == 1 ? 8 : 12, err);
 }
 
-static void one_exchanges_something_else (void **state)
+CASE_WITH (one_exchanges_something_else, reset, NULL)
 {
     after = of_other_sizes;
     run_world (3, -1, -1);
@@ -354,7 +354,7 @@ static void come_with_intruders (long rank)
     usleep (rank == 2 ? 1200000 : 0);
 }
 
-static void intruders_are_sent_away (void **state)
+CASE_WITH (intruders_are_sent_away, reset, NULL)
 {
     before = come_with_intruders;
     run_world (3, -1, -1);
@@ -367,7 +367,7 @@ static void change_size (long rank)
         sizes = 5;
 }
 
-static void sizes_differ (void **state)
+CASE_WITH (sizes_differ, reset, NULL)
 {
     before = change_size;
     timeout = 3;
@@ -394,7 +394,7 @@ static void start_all (long size)
 }
 
 /* Nobody waits for the port: rank 0 listens on another one and publishes it. */
-static void port_is_taken (void **state)
+CASE_WITH (port_is_taken, reset, NULL)
 {
     struct listen_sockets s;
     double begun = monotonic ();
@@ -407,7 +407,7 @@ static void port_is_taken (void **state)
 }
 
 /* Nobody waits for a rank 0 that finds no free port either. */
-static void all_ports_are_taken (void **state)
+CASE_WITH (all_ports_are_taken, reset, NULL)
 {
     double begun = monotonic ();
     struct listen_sockets s;
@@ -424,7 +424,7 @@ static void all_ports_are_taken (void **state)
 }
 
 /* Ranks that cannot publish a port can meet only on the one they agreed on. */
-static void nothing_can_be_published (void **state)
+CASE_WITH (nothing_can_be_published, reset, NULL)
 {
     struct slurmdl_error err = { "" };
     char *home = strdup (getenv ("HOME") ? getenv ("HOME") : "");
@@ -462,7 +462,7 @@ static void set_plain (long rank)
         usleep (10000);
 }
 
-static void one_is_plain (void **state)
+CASE_WITH (one_is_plain, reset, NULL)
 {
     before = set_plain;
     run_world (3, -1, -1);
@@ -471,7 +471,7 @@ static void one_is_plain (void **state)
     assert_int_equal (results[2].error, EOPNOTSUPP);
 }
 
-static void all_are_plain (void **state)
+CASE_WITH (all_are_plain, reset, NULL)
 {
     setenv ("DL_COMM_INTEGRITY", "handshake", 1);
     run_world (3, -1, -1);
@@ -482,7 +482,7 @@ static void all_are_plain (void **state)
     unsetenv ("DL_COMM_INTEGRITY");
 }
 
-static void over_ipv6 (void **state)
+CASE_WITH (over_ipv6, reset, NULL)
 {
     sizes = 2;
     timeout = 50;
@@ -496,34 +496,10 @@ static void over_ipv6 (void **state)
 
 int main (void)
 {
-    static const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup (meet, reset),
-        cmocka_unit_test_setup (meet_many, reset),
-        cmocka_unit_test_setup (meet_on_nodes, reset),
-        cmocka_unit_test_setup (one_of_a_node_is_missing, reset),
-        cmocka_unit_test_setup (a_leader_is_missing, reset),
-        cmocka_unit_test_setup (one_is_missing, reset),
-        cmocka_unit_test_setup (rank_0_is_missing, reset),
-        cmocka_unit_test_setup (one_is_late, reset),
-        cmocka_unit_test_setup (one_comes_twice, reset),
-        cmocka_unit_test_setup (one_dies, reset),
-        cmocka_unit_test_setup (one_dies_in_a_tree, reset),
-        cmocka_unit_test_setup (one_sleeps, reset),
-        cmocka_unit_test_setup (one_exchanges_something_else, reset),
-        cmocka_unit_test_setup (intruders_are_sent_away, reset),
-        cmocka_unit_test_setup (sizes_differ, reset),
-        cmocka_unit_test_setup (port_is_taken, reset),
-        cmocka_unit_test_setup (all_ports_are_taken, reset),
-        cmocka_unit_test_setup (nothing_can_be_published, reset),
-        cmocka_unit_test_setup (one_is_plain, reset),
-        cmocka_unit_test_setup (all_are_plain, reset),
-        cmocka_unit_test_setup (over_ipv6, reset),
-    };
-
     results = mmap (NULL, (RANKS_MAX + 1) * sizeof (*results), PROT_READ | PROT_WRITE,
                     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (results == MAP_FAILED)
         return 99;
     alarm (900);
-    return cmocka_run_group_tests (tests, NULL, NULL);
+    return run_cases (NULL, NULL);
 }

@@ -86,59 +86,44 @@ static void in_worlds (world_f f)
                               0);
 }
 
-static void types (void **state)
+CASE (types)
 {
     in_worlds (collect_types);
 }
 
-static void sizes (void **state)
+CASE (sizes)
 {
     in_worlds (collect_sizes);
 }
 
-static void rounding (void **state)
+CASE (rounding)
 {
     in_worlds (collect_rounding);
 }
 
-static void parts (void **state)
+CASE (parts)
 {
     assert_int_equal (world_run (7, 2, collect_parts, NULL, 300, NULL), 0);
     assert_int_equal (world_run (4, 1, collect_parts, NULL, 300, NULL), 0);
 }
 
-static void threads (void **state)
-{
-    assert_int_equal (world_run (3, 2, collect_threads, NULL, 300, NULL), 0);
-}
+WORLD_CASE (threads, 3, 2, collect_threads)
 
-static void errors (void **state)
-{
-    assert_int_equal (world_run (3, 1, refusals, NULL, 300, NULL), 0);
-}
+WORLD_CASE (errors, 3, 1, refusals)
 
-static void children (void **state)
-{
-    assert_int_equal (world_run (3, 2, forked, NULL, 300, NULL), 0);
-}
+WORLD_CASE (children, 3, 2, forked)
 
-static void nodes (void **state)
+CASE (nodes)
 {
     int per_node = 3;
 
     assert_int_equal (world_run (7, 3, places, &per_node, 300, NULL), 0);
 }
 
-static void one_rank (void **state)
+CASE (one_rank)
 {
     assert_int_equal (world_run (1, 0, collect_types, NULL, 300, NULL), 0);
     assert_int_equal (world_run (1, 0, collect_sizes, NULL, 300, NULL), 0);
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test (one_rank), cmocka_unit_test (nodes),    cmocka_unit_test (types),
-    cmocka_unit_test (sizes),    cmocka_unit_test (rounding), cmocka_unit_test (parts),
-    cmocka_unit_test (threads),  cmocka_unit_test (errors),   cmocka_unit_test (children),
-};
-
-RUN_TESTS (tests)
+RUN_CASES ()

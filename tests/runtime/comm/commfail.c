@@ -249,10 +249,7 @@ static int is_late (struct slurmdl_comm *w, void *arg)
     return 0;
 }
 
-static void test_called_while_stopped (void **state)
-{
-    assert_int_equal (world_run (4, 1, is_late, NULL, 120, NULL), 0);
-}
+WORLD_CASE (test_called_while_stopped, 4, 1, is_late)
 
 static atomic_int connects = -1;
 
@@ -279,10 +276,7 @@ static int ends_early (struct slurmdl_comm *w, void *arg)
     return 0;
 }
 
-static void test_ends_early (void **state)
-{
-    assert_int_equal (world_run (2, 1, ends_early, NULL, 120, NULL), 0);
-}
+WORLD_CASE (test_ends_early, 2, 1, ends_early)
 
 static atomic_bool dozes;
 
@@ -318,7 +312,7 @@ static int reason_is_late (struct slurmdl_comm *w, void *arg)
     return 0;
 }
 
-static void test_reason_is_late (void **state)
+CASE (test_reason_is_late)
 {
     *shared = (struct shared){ 0 };
     assert_int_equal (world_run (2, 1, reason_is_late, NULL, 120, NULL), 0);
@@ -326,19 +320,9 @@ static void test_reason_is_late (void **state)
 
 int main (void)
 {
-    enum { N = COUNT (scenes) };
-    struct CMUnitTest tests[N + 3] = {
-        [N] = cmocka_unit_test (test_called_while_stopped),
-        cmocka_unit_test (test_ends_early),
-        cmocka_unit_test (test_reason_is_late),
-    };
-
     shared =
         mmap (NULL, sizeof (*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-
-    for (size_t i = 0; i < N; i++)
-        tests[i] = (struct CMUnitTest){ .name = scenes[i].name,
-                                        .test_func = play,
-                                        .initial_state = (void *)&scenes[i] };
-    return cmocka_run_group_tests (tests, NULL, NULL);
+    for (size_t i = 0; i < COUNT (scenes); i++)
+        add_case ((struct CMUnitTest){ scenes[i].name, play, NULL, NULL, (void *)&scenes[i] });
+    return run_cases (NULL, NULL);
 }

@@ -68,7 +68,7 @@ static int types (struct slurmdl_comm *c, void *arg)
 }
 
 /* Averages are exact only if the number of ranks is a power of two. */
-static void test_types (void **state)
+CASE (test_types)
 {
     setenv ("DL_BACKEND_DIR", both, 1);
     assert_int_equal (world_run (4, 0, types, NULL, 100, NULL), 0);
@@ -76,7 +76,7 @@ static void test_types (void **state)
     assert_int_equal (world_run (1, 0, types, NULL, 100, NULL), 0);
 }
 
-static void test_types_without_nccl (void **state)
+CASE (test_types_without_nccl)
 {
     setenv ("DL_BACKEND_DIR", cuda, 1);
     assert_int_equal (world_run (4, 0, types, NULL, 100, NULL), 0);
@@ -89,7 +89,7 @@ static int one_cannot (struct slurmdl_comm *c, void *arg)
     return types (c, arg);
 }
 
-static void test_one_cannot (void **state)
+CASE (test_one_cannot)
 {
     unsetenv ("DL_BACKEND_DIR");
     assert_int_equal (world_run (2, 0, one_cannot, NULL, 100, NULL), 0);
@@ -138,7 +138,7 @@ static int ways (struct slurmdl_comm *c, void *arg)
     return bad;
 }
 
-static void test_ways (void **state)
+CASE (test_ways)
 {
     int calls = CUDART_VERSION >= 13000 ? 2 : 40;
 
@@ -166,7 +166,7 @@ static int alone (struct slurmdl_comm *c, void *arg)
     return 0;
 }
 
-static void test_alone (void **state)
+CASE (test_alone)
 {
     setenv ("DL_BACKEND_DIR", both, 1);
     assert_int_equal (world_run (1, 0, alone, NULL, 60, NULL), 0);
@@ -202,7 +202,7 @@ static int factors (struct slurmdl_comm *c, void *arg)
     return bad;
 }
 
-static void test_factors (void **state)
+CASE (test_factors)
 {
     setenv ("DL_BACKEND_DIR", both, 1);
     assert_int_equal (world_run (4, 0, factors, NULL, 60, NULL), 0);
@@ -234,7 +234,7 @@ static int late (struct slurmdl_comm *c, void *arg)
     return bad;
 }
 
-static void test_late (void **state)
+CASE (test_late)
 {
     setenv ("DL_BACKEND_DIR", both, 1);
     assert_int_equal (world_run (3, 0, late, NULL, 60, NULL), 0);
@@ -268,7 +268,7 @@ static int mixed (struct slurmdl_comm *c, void *arg)
     return 0;
 }
 
-static void test_mixed (void **state)
+CASE (test_mixed)
 {
     setenv ("DL_BACKEND_DIR", both, 1);
     assert_int_equal (world_run (3, 0, mixed, NULL, 60, NULL), 0);
@@ -306,7 +306,7 @@ static int narrower (struct slurmdl_comm *c, void *arg)
     return bad;
 }
 
-static void test_host (void **state)
+CASE (test_host)
 {
     setenv ("DL_BACKEND_DIR", both, 1);
     assert_int_equal (world_run (3, 0, narrower, NULL, 60, NULL), 0);
@@ -340,7 +340,7 @@ static int joined (struct slurmdl_comm *c, void *arg)
     return 0;
 }
 
-static void test_joined (void **state)
+CASE (test_joined)
 {
     setenv ("DL_BACKEND_DIR", both, 1);
     assert_int_equal (world_run (3, 0, joined, NULL, 60, NULL), 0);
@@ -366,7 +366,7 @@ static int stuck (struct slurmdl_comm *c, void *arg)
     return 0;
 }
 
-static void test_stuck (void **state)
+CASE (test_stuck)
 {
     setenv ("DL_BACKEND_DIR", both, 1);
     setenv ("FAKE_NCCL", "stuck", 1);
@@ -400,7 +400,7 @@ static int snapshot (struct slurmdl_comm *c, void *arg)
     return 0;
 }
 
-static void test_snapshot (void **state)
+CASE (test_snapshot)
 {
     setenv ("DL_BACKEND_DIR", cuda, 1);
     assert_int_equal (world_run (1, 0, snapshot, NULL, 60, NULL), 0);
@@ -408,16 +408,7 @@ static void test_snapshot (void **state)
 
 int main (void)
 {
-    static const struct CMUnitTest tests[] = {
-        cmocka_unit_test (test_types),      cmocka_unit_test (test_types_without_nccl),
-        cmocka_unit_test (test_one_cannot), cmocka_unit_test (test_ways),
-        cmocka_unit_test (test_alone),      cmocka_unit_test (test_factors),
-        cmocka_unit_test (test_late),       cmocka_unit_test (test_mixed),
-        cmocka_unit_test (test_host),       cmocka_unit_test (test_joined),
-        cmocka_unit_test (test_snapshot),   cmocka_unit_test (test_stuck),
-    };
-
     alarm (280);
     cmocka_set_message_output (CM_OUTPUT_TAP);
-    return cmocka_run_group_tests (tests, NULL, NULL);
+    return run_cases (NULL, NULL);
 }

@@ -112,7 +112,7 @@ static const struct job usual = {
     .pause_us = 1000,
 };
 
-static void test_undisturbed (void **state)
+FOLDER_CASE (test_undisturbed)
 {
     struct crowd c = { .n = 0 };
 
@@ -124,7 +124,7 @@ static void test_undisturbed (void **state)
     assert_int_equal (c.results[0].size, 4);
 }
 
-static void test_alone (void **state)
+FOLDER_CASE (test_alone)
 {
     struct crowd c = { .n = 0 };
     struct job j = usual;
@@ -156,20 +156,20 @@ static void kill_some (int n, bool first, long apart_us, int64_t *restarts)
     clean ();
 }
 
-static void test_one_killed (void **state)
+FOLDER_CASE (test_one_killed)
 {
     for (long i = rounds (5); i > 0; i--)
         kill_some (1, false, 0, NULL);
 }
 
-static void test_rank_0_killed (void **state)
+FOLDER_CASE (test_rank_0_killed)
 {
     for (long i = rounds (2); i > 0; i--)
         kill_some (1, true, 0, NULL);
 }
 
 /* If a rank dies together with the one that has its copy, training restarts. */
-static void test_two_killed (void **state)
+FOLDER_CASE (test_two_killed)
 {
     int64_t restarts = 0;
 
@@ -178,7 +178,7 @@ static void test_two_killed (void **state)
     print_message ("# %ld times from the start\n", (long)restarts);
 }
 
-static void test_killed_while_forming (void **state)
+FOLDER_CASE (test_killed_while_forming)
 {
     int64_t restarts = 0;
 
@@ -190,7 +190,7 @@ static void test_killed_while_forming (void **state)
 }
 
 /* A rank dies while it commits: the previous commit must survive. */
-static void test_killed_in_commit (void **state)
+FOLDER_CASE (test_killed_in_commit)
 {
     for (long i = rounds (4); i > 0; i--) {
         struct crowd c = { .n = 0 };
@@ -207,7 +207,7 @@ static void test_killed_in_commit (void **state)
 }
 
 /* A late rank joins at a commit and receives the weights. */
-static void test_joiner (void **state)
+FOLDER_CASE (join_joiner)
 {
     struct crowd c = { .n = 0 };
     struct job j = usual;
@@ -231,7 +231,7 @@ static void test_joiner (void **state)
 /* Ranks that joined number their commits like the first ones.  A commit that
  * only neighbouring joiners hold must survive the loss of another rank.
  */
-static void test_joiners_keep (void **state)
+FOLDER_CASE (join_joiners_keep)
 {
     char enough[128];
 
@@ -261,7 +261,7 @@ static void test_joiners_keep (void **state)
 }
 
 /* Scale to 2, 4, 1 and 3 ranks; a rank that is not needed gets ECANCELED. */
-static void test_scaled (void **state)
+FOLDER_CASE (join_scaled)
 {
     struct crowd c = { .n = 0 };
     struct job j = usual;
@@ -301,7 +301,7 @@ static void test_scaled (void **state)
 /* A spare waits and replaces a rank that is killed.  A spare that still waits
  * when the training is over gets ECANCELED.
  */
-static void test_spare (void **state)
+FOLDER_CASE (join_spare)
 {
     struct crowd c = { .n = 0 };
     struct job j = usual;
@@ -329,7 +329,7 @@ static void test_spare (void **state)
 }
 
 /* A spare may wait longer than the timeout for forming a world. */
-static void test_patient_spare (void **state)
+FOLDER_CASE (join_patient_spare)
 {
     struct crowd c = { .n = 0 };
     struct job j = usual, spare = usual;
@@ -351,7 +351,7 @@ static void test_patient_spare (void **state)
 }
 
 /* A rank that was frozen finds that the world moved on, and joins again. */
-static void test_frozen (void **state)
+FOLDER_CASE (test_frozen)
 {
     struct crowd c = { .n = 0 };
     struct job j = usual, sleepy = usual;
@@ -371,7 +371,7 @@ static void test_frozen (void **state)
 }
 
 /* Too few ranks report it, and do not wait forever. */
-static void test_too_few (void **state)
+FOLDER_CASE (test_too_few)
 {
     struct crowd c = { .n = 0 };
     struct job j = usual;
@@ -392,7 +392,7 @@ static void test_too_few (void **state)
 }
 
 /* Ranks that are alive but were given up with their node exit, or join again. */
-static void test_thought_lost (void **state)
+FOLDER_CASE (test_thought_lost)
 {
     struct crowd c = { .n = 0 };
     struct job j = usual, old = usual;
@@ -426,7 +426,7 @@ static void test_thought_lost (void **state)
 }
 
 /* Kill ranks at random times; those that dl elastic starts again join in. */
-static void test_started_again (void **state)
+FOLDER_CASE (join_started_again)
 {
     struct crowd c = { .n = 0 };
     struct job j = usual;
@@ -443,29 +443,18 @@ static void test_started_again (void **state)
     assert_int_equal (crowd_check (&c, j.steps, &(int64_t){ 0 }), 4);
 }
 
-#define T(f) IN_FOLDER (f)
-
 /* Two programs with this source run at the same time. */
 int main (int argc, char **argv)
 {
-    const struct CMUnitTest lost[] = {
-        T (test_undisturbed),      T (test_alone),      T (test_one_killed),
-        T (test_rank_0_killed),    T (test_two_killed), T (test_killed_while_forming),
-        T (test_killed_in_commit), T (test_frozen),     T (test_too_few),
-        T (test_thought_lost),
-    };
-    const struct CMUnitTest joins[] = {
-        T (test_joiner), T (test_joiners_keep),  T (test_scaled),
-        T (test_spare),  T (test_patient_spare), T (test_started_again),
-    };
-    const char *seed;
+    const char *seed = getenv ("DL_TEST_SEED");
 
     if (argc >= 4 && !strcmp (argv[1], "rank"))
         return rank_main (argv + 2);
-    seed = getenv ("DL_TEST_SEED");
-
     random_state = seed ? strtoull (seed, NULL, 10) : (uint64_t)time (NULL) * 1000;
     print_message ("# DL_TEST_SEED=%llu\n", (unsigned long long)random_state);
-    return strstr (argv[0], "elasticjoins") ? cmocka_run_group_tests (joins, NULL, NULL)
-                                            : cmocka_run_group_tests (lost, NULL, NULL);
+    if (strstr (argv[0], "elasticjoins"))
+        cmocka_set_test_filter ("join_*");
+    else
+        cmocka_set_skip_filter ("join_*");
+    return run_cases (NULL, NULL);
 }

@@ -60,7 +60,7 @@ static void leave_out (const struct elastic_member *silent, uint64_t number)
  * and cannot be opened; the rank must count that as its first failure, and try
  * world 4.
  */
-static void test_long_wait (void **state)
+FOLDER_CASE (test_long_wait)
 {
     const struct job j = { .steps = 10, .start = 2, .min = 2, .settle = 0.5, .timeout = 8 };
     struct listen_sockets at;
@@ -85,6 +85,4 @@ static void test_long_wait (void **state)
     listen_close (&at);
 }
 
-static const struct CMUnitTest tests[] = { IN_FOLDER (test_long_wait) };
-
-RUN_TESTS (tests)
+RUN_CASES ()

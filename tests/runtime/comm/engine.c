@@ -130,7 +130,7 @@ static int all_orders (struct slurmdl_comm *c, void *arg)
     return 0;
 }
 
-static void test_orders (void **state)
+CASE (test_orders)
 {
     assert_int_equal (world_run (1, 0, all_orders, NULL, 300, NULL), 0);
     assert_int_equal (world_run (4, 0, all_orders, NULL, 300, NULL), 0);
@@ -138,7 +138,7 @@ static void test_orders (void **state)
 }
 
 /* A chain, in which ranks relay messages for others. */
-static void test_chain (void **state)
+CASE (test_chain)
 {
     setenv ("DL_COMM_FAN", "1", 1);
     assert_int_equal (world_run (5, 2, all_orders, NULL, 300, NULL), 0);
@@ -199,10 +199,7 @@ static int in_threads (struct slurmdl_comm *c, void *arg)
     return 0;
 }
 
-static void test_threads (void **state)
-{
-    assert_int_equal (world_run (3, 2, in_threads, NULL, 300, NULL), 0);
-}
+WORLD_CASE (test_threads, 3, 2, in_threads)
 
 /* ---- groups: no tensor is reduced before all are submitted ---- */
 
@@ -243,10 +240,7 @@ static int in_groups (struct slurmdl_comm *c, void *arg)
     return 0;
 }
 
-static void test_groups (void **state)
-{
-    assert_int_equal (world_run (3, 0, in_groups, NULL, 300, NULL), 0);
-}
+WORLD_CASE (test_groups, 3, 0, in_groups)
 
 /* ---- join: rank r has 2 * r + 1 steps ---- */
 
@@ -320,7 +314,7 @@ static int one_dies (struct slurmdl_comm *c, void *arg)
     return 0;
 }
 
-static void test_join (void **state)
+CASE (test_join)
 {
     int status[3];
 
@@ -351,10 +345,7 @@ static int in_parts (struct slurmdl_comm *c, void *arg)
     return 0;
 }
 
-static void test_parts (void **state)
-{
-    assert_int_equal (world_run (5, 0, in_parts, NULL, 300, NULL), 0);
-}
+WORLD_CASE (test_parts, 5, 0, in_parts)
 
 /* ---- all ranks round alike, whatever is fused ---- */
 
@@ -382,10 +373,7 @@ static int same_bits (struct slurmdl_comm *c, void *arg)
     return 0;
 }
 
-static void test_same_bits (void **state)
-{
-    assert_int_equal (world_run (5, 2, same_bits, NULL, 300, NULL), 0);
-}
+WORLD_CASE (test_same_bits, 5, 2, same_bits)
 
 /* ---- packets between the engine's threads ---- */
 
@@ -437,7 +425,7 @@ static int come_through (size_t flip)
     return n;
 }
 
-static void test_altered (void **state)
+CASE (test_altered)
 {
     const int packet = 4 + 5 + 2 * SEAL_TAG;
 
@@ -446,11 +434,4 @@ static void test_altered (void **state)
         assert_int_equal (come_through ((size_t)i), i / packet);
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test (test_orders),    cmocka_unit_test (test_chain),
-    cmocka_unit_test (test_threads),   cmocka_unit_test (test_groups),
-    cmocka_unit_test (test_join),      cmocka_unit_test (test_parts),
-    cmocka_unit_test (test_same_bits), cmocka_unit_test (test_altered),
-};
-
-RUN_TESTS (tests)
+RUN_CASES ()

@@ -58,7 +58,7 @@ static int ragged (struct slurmdl_comm *c, void *arg)
     return 0;
 }
 
-static void test_ragged (void **state)
+CASE (test_ragged)
 {
     assert_int_equal (world_run (4, 0, ragged, NULL, 300, NULL), 0);
     assert_int_equal (world_run (3, 1, ragged, NULL, 300, NULL), 0);
@@ -105,10 +105,7 @@ static int zero_width (struct slurmdl_comm *c, void *arg)
     return 0;
 }
 
-static void test_zero_width (void **state)
-{
-    assert_int_equal (world_run (3, 0, zero_width, NULL, 300, NULL), 0);
-}
+WORLD_CASE (test_zero_width, 3, 0, zero_width)
 
 /* ---- broadcasts of initial state, and parts for sharded optimizers ---- */
 
@@ -177,16 +174,10 @@ static int scatters (struct slurmdl_comm *c, void *arg)
     return 0;
 }
 
-static void test_state_and_parts (void **state)
+CASE (test_state_and_parts)
 {
     assert_int_equal (world_run (3, 2, broadcasts, NULL, 300, NULL), 0);
     assert_int_equal (world_run (4, 2, scatters, NULL, 300, NULL), 0);
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test (test_ragged),
-    cmocka_unit_test (test_zero_width),
-    cmocka_unit_test (test_state_and_parts),
-};
-
-RUN_TESTS (tests)
+RUN_CASES ()

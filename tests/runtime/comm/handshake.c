@@ -81,6 +81,8 @@ static int tear_down (void **state)
     return 0;
 }
 
+#define SERVER_CASE(f) CASE_WITH (f, set_up, tear_down)
+
 static int dial (void)
 {
     int fd = socket_connect ("127.0.0.1", server.l.at.port, monotonic () + 60);
@@ -107,14 +109,14 @@ static int call (const struct handshake *h)
     return rv;
 }
 
-static void who_has_the_key_is_taken (void **state)
+SERVER_CASE (who_has_the_key_is_taken)
 {
     assert_int_equal (call (&known), 0);
     assert_int_equal (atomic_load (&server.taken), 1);
     assert_string_equal (server.said, body);
 }
 
-static void nobody_else (void **state)
+SERVER_CASE (nobody_else)
 {
     struct handshake other;
 
@@ -222,7 +224,7 @@ static int call_through (struct relay *r)
     return rv;
 }
 
-static void no_bit_can_be_changed (void **state)
+SERVER_CASE (no_bit_can_be_changed)
 {
     struct relay r = { .flip = SIZE_MAX };
     size_t end = 8 * (known.confirms ? sizeof (struct talk) : offsetof (struct talk, taken));
@@ -243,7 +245,7 @@ static void no_bit_can_be_changed (void **state)
 }
 
 /* A replay of one caller's messages admits nobody. */
-static void nothing_can_be_said_again (void **state)
+SERVER_CASE (nothing_can_be_said_again)
 {
     struct relay r = { .flip = SIZE_MAX };
     struct handshake_challenge c;
@@ -264,7 +266,7 @@ static void nothing_can_be_said_again (void **state)
 /* The listener's own challenge is no proof, not even the one that answers this
  * caller's hello.
  */
-static void nothing_can_be_sent_back (void **state)
+SERVER_CASE (nothing_can_be_sent_back)
 {
     struct handshake_hello hello = { HANDSHAKE_MAGIC, HANDSHAKE_MESH, 3, 0, { 1 }, { 9 } };
     struct handshake_challenge first, second;
@@ -290,7 +292,7 @@ static void nothing_can_be_sent_back (void **state)
 
 /* ---- plain connections ---- */
 
-static void both_are_plain_or_none (void **state)
+SERVER_CASE (both_are_plain_or_none)
 {
     struct handshake other = known;
 
@@ -388,7 +390,7 @@ static void check_long_seals (bool aes)
     }
 }
 
-static void records_are_sealed (void **state)
+SERVER_CASE (records_are_sealed)
 {
     check_seals (false);
     check_long_seals (false);
@@ -399,7 +401,7 @@ static void records_are_sealed (void **state)
 }
 
 /* A listener without the key gets a hello, and no proof of the key. */
-static void nothing_is_proven_without_the_key (void **state)
+SERVER_CASE (nothing_is_proven_without_the_key)
 {
     struct handshake_challenge wrong = { .nonce = { 1 }, .point = { 9 } };
     struct listen_sockets at;
@@ -430,7 +432,7 @@ static void nothing_is_proven_without_the_key (void **state)
 }
 
 /* ::1 is also localhost, but a listener on localhost listens on 127.0.0.1. */
-static void a_name_that_every_host_has (void **state)
+CASE (a_name_that_every_host_has)
 {
     struct sockaddr_in6 six = { .sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT };
     int other = socket (AF_INET6, SOCK_STREAM, 0), fd;
@@ -464,7 +466,7 @@ static void raise_limit (rlim_t files)
     setrlimit (RLIMIT_NOFILE, &l);
 }
 
-static void idle_ones_keep_nobody_out (void **state)
+SERVER_CASE (idle_ones_keep_nobody_out)
 {
     int *fds = malloc (IDLE * sizeof (*fds));
     double end;
@@ -491,7 +493,7 @@ static void idle_ones_keep_nobody_out (void **state)
 /* A listener that has run out of file descriptors does not spin, and accepts
  * again once some are free.
  */
-static void without_files (void **state)
+SERVER_CASE (without_files)
 {
     int fds[256], n = 0, from, client = dial ();
     double end = monotonic () + 60;
@@ -523,7 +525,7 @@ static int option_of (int fd, int level, int name)
 }
 
 /* Keepalive detects a peer whose host is gone: after 7 s, 5 probes 3 s apart. */
-static void a_lost_machine_is_noticed (void **state)
+CASE (a_lost_machine_is_noticed)
 {
     int fd = socket (AF_INET, SOCK_STREAM, 0);
 
@@ -537,7 +539,6 @@ static void a_lost_machine_is_noticed (void **state)
     close (fd);
 }
 
-#define WITH_SERVER(f) cmocka_unit_test_setup_teardown (f, set_up, tear_down)
 #define CONFIRMS(f)                                                                                \
     {                                                                                              \
 #f " (confirming)", f, set_up_confirming, tear_down, NULL                                  \
@@ -545,26 +546,14 @@ static void a_lost_machine_is_noticed (void **state)
 
 int main (void)
 {
-    const struct CMUnitTest tests[] = {
-        WITH_SERVER (who_has_the_key_is_taken),
-        WITH_SERVER (nobody_else),
-        WITH_SERVER (no_bit_can_be_changed),
-        WITH_SERVER (nothing_can_be_said_again),
-        WITH_SERVER (nothing_can_be_sent_back),
-        WITH_SERVER (idle_ones_keep_nobody_out),
-        WITH_SERVER (without_files),
-        cmocka_unit_test (a_lost_machine_is_noticed),
-        WITH_SERVER (both_are_plain_or_none),
-        WITH_SERVER (records_are_sealed),
-        WITH_SERVER (nothing_is_proven_without_the_key),
-        cmocka_unit_test (a_name_that_every_host_has),
-        CONFIRMS (who_has_the_key_is_taken),
-        CONFIRMS (nobody_else),
-        CONFIRMS (no_bit_can_be_changed),
-        CONFIRMS (both_are_plain_or_none),
+    const struct CMUnitTest confirming[] = {
+        CONFIRMS (who_has_the_key_is_taken),  CONFIRMS (nobody_else),
+        CONFIRMS (no_bit_can_be_changed),     CONFIRMS (both_are_plain_or_none),
         CONFIRMS (idle_ones_keep_nobody_out),
     };
 
+    for (size_t i = 0; i < COUNT (confirming); i++)
+        add_case (confirming[i]);
     alarm (900);
-    return cmocka_run_group_tests (tests, NULL, NULL);
+    return run_cases (NULL, NULL);
 }

@@ -86,7 +86,7 @@ static void check_addresses (const char *wanted, int room, const char *expected)
     assert_string_equal (text, expected);
 }
 
-static void real_before_virtual (void **state)
+CASE (real_before_virtual)
 {
     static const char *const all = "10.1.2.3/20 10.8.0.1/32 2001:db8::1/60 2001:db8::2/128 "
                                    "172.17.0.1/16 fd00::1/48";
@@ -96,7 +96,7 @@ static void real_before_virtual (void **state)
     check_addresses (NULL, 3, "10.1.2.3/20 10.8.0.1/32 2001:db8::1/60");
 }
 
-static void listed_interfaces_only (void **state)
+CASE (listed_interfaces_only)
 {
     check_addresses ("docker0,tun0", 16, "172.17.0.1/16 10.8.0.1/32 fd00::1/48 2001:db8::2/128");
     check_addresses ("eth", 16, "");
@@ -104,9 +104,4 @@ static void listed_interfaces_only (void **state)
     check_addresses ("ib0,eth0", 16, "10.1.2.3/20 2001:db8::1/60");
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test (real_before_virtual),
-    cmocka_unit_test (listed_interfaces_only),
-};
-
-RUN_TESTS (tests)
+RUN_CASES ()

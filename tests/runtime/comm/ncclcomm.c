@@ -19,13 +19,10 @@ static int everything (struct slurmdl_comm *w, void *arg)
            || collect_rounding (w, arg) || collect_parts (w, arg);
 }
 
-static void collectives (void **state)
-{
-    assert_int_equal (world_run (3, 0, everything, NULL, 300, NULL), 0);
-}
+WORLD_CASE (collectives, 3, 0, everything)
 
 /* Types that NCCL rejects on older GPUs go through the host, others do not. */
-static void before_hopper (void **state)
+CASE (before_hopper)
 {
     unsetenv ("DL_COMM_BACKEND");
     setenv ("FAKE_NCCL", "ampere", 1);
@@ -34,10 +31,7 @@ static void before_hopper (void **state)
     setenv ("DL_COMM_BACKEND", "nccl", 1);
 }
 
-static void threads (void **state)
-{
-    assert_int_equal (world_run (3, 0, collect_threads, NULL, 300, NULL), 0);
-}
+WORLD_CASE (threads, 3, 0, collect_threads)
 
 /* Wait for a stream of the fake CUDA. */
 static int finish (void *stream)
@@ -69,10 +63,7 @@ static int queue (struct slurmdl_comm *w, void *arg)
     return bad ? collect_complain (w, err.text, 0) : 0;
 }
 
-static void streams (void **state)
-{
-    assert_int_equal (world_run (3, 0, queue, NULL, 300, NULL), 0);
-}
+WORLD_CASE (streams, 3, 0, queue)
 
 /* What the error must contain, and its errno. */
 struct failure {
@@ -110,48 +101,36 @@ static void fail_as (const char *how, const char *text, int error)
     setenv ("DL_COMM_BACKEND", "nccl", 1);
 }
 
-static void ranks_are_absent (void **state)
+CASE (ranks_are_absent)
 {
     fail_as ("hang", "for the ranks of a communicator", ETIMEDOUT);
 }
 
-static void kernels_do_not_end (void **state)
+CASE (kernels_do_not_end)
 {
     fail_as ("stuck", "for an all-reduce", ETIMEDOUT);
 }
 
-static void kernels_fail (void **state)
+CASE (kernels_fail)
 {
     fail_as ("async", "remote process exited", ECONNRESET);
 }
 
-static void two_have_one_gpu (void **state)
+CASE (two_have_one_gpu)
 {
     fail_as ("alone", "ranks 0 and 1 (", EBUSY);
 }
 
-static void a_gpu_has_no_address (void **state)
+CASE (a_gpu_has_no_address)
 {
     fail_as ("bus", "cudaDeviceGetPCIBusId", EIO);
 }
 
 int main (void)
 {
-    static const struct CMUnitTest tests[] = {
-        cmocka_unit_test (collectives),
-        cmocka_unit_test (before_hopper),
-        cmocka_unit_test (threads),
-        cmocka_unit_test (streams),
-        cmocka_unit_test (ranks_are_absent),
-        cmocka_unit_test (kernels_do_not_end),
-        cmocka_unit_test (kernels_fail),
-        cmocka_unit_test (two_have_one_gpu),
-        cmocka_unit_test (a_gpu_has_no_address),
-    };
-
     setenv ("DL_BACKEND_DIR", BACKEND_DIR, 1);
     setenv ("DL_COMM_BACKEND", "nccl", 1);
     alarm (900);
     cmocka_set_message_output (CM_OUTPUT_TAP);
-    return cmocka_run_group_tests (tests, NULL, NULL);
+    return run_cases (NULL, NULL);
 }

@@ -177,7 +177,7 @@ static int in_both_orders (struct slurmdl_comm *w, void *arg)
     return bad;
 }
 
-static void parts_are_at_their_places (void **state)
+CASE (parts_are_at_their_places)
 {
     static const int worlds[][2] = { { 4, 0 }, { 3, 0 }, { 4, 2 }, { 6, 3 }, { 5, 2 } };
 
@@ -210,7 +210,7 @@ static int looks (struct slurmdl_comm *w, void *arg)
     return 0;
 }
 
-static void memory_is_shared_where_it_can_be (void **state)
+CASE (memory_is_shared_where_it_can_be)
 {
     int yes = 1, no = 0;
 
@@ -255,7 +255,7 @@ static int loses_one (struct slurmdl_comm *w, void *arg)
     return fails (w, 100000, ECONNRESET, "rank 2");
 }
 
-static void a_killed_rank_is_named (void **state)
+CASE (a_killed_rank_is_named)
 {
     int status[4];
     double begin = monotonic ();
@@ -285,10 +285,7 @@ static int waits (struct slurmdl_comm *w, void *arg)
            || fails (w, 1, ENOTCONN, "rank 1");
 }
 
-static void a_late_rank_is_named (void **state)
-{
-    assert_int_equal (world_run (2, 0, waits, NULL, 300, NULL), 0);
-}
+WORLD_CASE (a_late_rank_is_named, 2, 0, waits)
 
 /* Two ranks of a node pass different sizes. */
 static int differs (struct slurmdl_comm *w, void *arg)
@@ -303,17 +300,6 @@ static int differs (struct slurmdl_comm *w, void *arg)
     return 0;
 }
 
-static void different_calls_are_reported (void **state)
-{
-    assert_int_equal (world_run (2, 0, differs, NULL, 300, NULL), 0);
-}
+WORLD_CASE (different_calls_are_reported, 2, 0, differs)
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test (parts_are_at_their_places),
-    cmocka_unit_test (memory_is_shared_where_it_can_be),
-    cmocka_unit_test (a_killed_rank_is_named),
-    cmocka_unit_test (a_late_rank_is_named),
-    cmocka_unit_test (different_calls_are_reported),
-};
-
-RUN_TESTS (tests)
+RUN_CASES ()

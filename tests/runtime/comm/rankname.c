@@ -14,7 +14,7 @@
 #include "tests/runtime/comm/world.h"
 #include "tests/unit.h"
 
-static void addresses (void **state)
+CASE (addresses)
 {
     static const struct {
         const char *text, *host;
@@ -40,7 +40,7 @@ static void addresses (void **state)
             assert_int_equal (address_split (rows[i].text, host, sizeof (host), &n), -1);
 }
 
-static void names (void **state)
+CASE (names)
 {
     bool missing[4000] = { false };
     char text[160];
@@ -81,7 +81,7 @@ static void both_use_reno (struct listen_sockets *s, int caller)
     listen_close (s);
 }
 
-static void congestion_control (void **state)
+CASE (congestion_control)
 {
     struct slurmdl_error err = { "" };
     char name[17];
@@ -188,17 +188,10 @@ static void meet_without_resolver (long size)
 }
 
 /* 3 ranks form a star, 100 a tree. */
-static void ranks_do_not_wait_for_the_resolver (void **state)
+CASE (ranks_do_not_wait_for_the_resolver)
 {
     meet_without_resolver (3);
     meet_without_resolver (100);
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test (addresses),
-    cmocka_unit_test (names),
-    cmocka_unit_test (congestion_control),
-    cmocka_unit_test (ranks_do_not_wait_for_the_resolver),
-};
-
-RUN_TESTS (tests)
+RUN_CASES ()

@@ -7,7 +7,7 @@
 #include "runtime/comm/net/notice.h"
 #include "tests/folder.h"
 
-static void parsing (void **state)
+CASE (parsing)
 {
     static const char *const wrong[] = { "",
                                          "0",
@@ -34,7 +34,7 @@ static void parsing (void **state)
 }
 
 /* A key is the same within a step, and differs between steps and purposes. */
-static void deriving (void **state)
+CASE (deriving)
 {
     unsigned char key[5][HANDSHAKE_KEY];
 
@@ -65,7 +65,7 @@ static void path_in_home (char *path, const char *name)
     snprintf (path, 128, "%s/.slurm-dl%s%s", dir, *name ? "/" : "", name);
 }
 
-static void in_a_file (void **state)
+FOLDER_CASE (in_a_file)
 {
     char a[NOTICE_TEXT], path[128], other[128];
     struct slurmdl_error err = { "" };
@@ -115,7 +115,7 @@ static void in_a_file (void **state)
     assert_non_null (strstr (err.text, "~/.slurm-dl/7.2.0.1"));
 }
 
-static void cleaning (void **state)
+CASE (cleaning)
 {
     static const struct {
         const char *text, *clean;
@@ -133,11 +133,4 @@ static void cleaning (void **state)
     }
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test (parsing),
-    cmocka_unit_test (deriving),
-    IN_FOLDER (in_a_file),
-    cmocka_unit_test (cleaning),
-};
-
-RUN_TESTS (tests)
+RUN_CASES ()

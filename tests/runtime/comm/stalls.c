@@ -62,10 +62,7 @@ static int refusals (struct slurmdl_comm *c, void *arg)
     return 0;
 }
 
-static void test_refusals (void **state)
-{
-    assert_int_equal (world_run (2, 0, refusals, NULL, 300, NULL), 0);
-}
+WORLD_CASE (test_refusals, 2, 0, refusals)
 
 /* ---- ranks that disagree: all get an error, and continue ---- */
 
@@ -131,10 +128,7 @@ static int disagree (struct slurmdl_comm *c, void *arg)
     return 0;
 }
 
-static void test_disagreement (void **state)
-{
-    assert_int_equal (world_run (3, 0, disagree, NULL, 300, NULL), 0);
-}
+WORLD_CASE (test_disagreement, 3, 0, disagree)
 
 /* ---- a rank that keeps the others waiting ---- */
 
@@ -234,7 +228,7 @@ static int absent_for_ever (struct slurmdl_comm *c, void *arg)
     return slurmdl_barrier (c, NULL);
 }
 
-static void test_absent (void **state)
+CASE (test_absent)
 {
     /* longer than any other rank takes to start its engine */
     setenv ("DL_STALL_SECONDS", "2", 1);
@@ -247,7 +241,7 @@ static void test_absent (void **state)
     unsetenv ("DL_STALL_SECONDS");
 }
 
-static void test_stall (void **state)
+CASE (test_stall)
 {
     setenv ("DL_STALL_SECONDS", "1.5", 1);
     assert_int_equal (world_run (4, 2, stall, NULL, 300, NULL), 0);
@@ -289,7 +283,7 @@ static int killed (struct slurmdl_comm *c, void *arg)
     return 0;
 }
 
-static void test_killed (void **state)
+CASE (test_killed)
 {
     int ends[4];
 
@@ -360,7 +354,7 @@ static int aborted (struct slurmdl_comm *c, void *arg)
     return 0;
 }
 
-static void test_leaving (void **state)
+CASE (test_leaving)
 {
     assert_int_equal (world_run (3, 0, leave_early, NULL, 300, NULL), 0);
     assert_int_equal (world_run (3, 2, leave_later, NULL, 300, NULL), 0);
@@ -402,7 +396,7 @@ static int refused (struct slurmdl_comm *c, void *arg)
     return 0;
 }
 
-static void test_timeline (void **state)
+CASE (test_timeline)
 {
     char folder[] = "/tmp/timeline.XXXXXX";
     char path[64], command[1024];
@@ -443,11 +437,4 @@ static void test_timeline (void **state)
     assert_int_equal (system (command), 0);
 }
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test (test_refusals), cmocka_unit_test (test_disagreement),
-    cmocka_unit_test (test_stall),    cmocka_unit_test (test_absent),
-    cmocka_unit_test (test_killed),   cmocka_unit_test (test_leaving),
-    cmocka_unit_test (test_timeline),
-};
-
-RUN_TESTS (tests)
+RUN_CASES ()

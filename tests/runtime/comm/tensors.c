@@ -12,7 +12,7 @@
 
 /* ---- packets and maps ---- */
 
-static void test_packet (void **state)
+CASE (test_packet)
 {
     struct packet p = { NULL };
     uint32_t ids[] = { 9, 3, 4, 5, 100000, 8 };
@@ -42,7 +42,7 @@ static void test_packet (void **state)
 }
 
 /* Whatever the bytes are, parsing never reads outside the packet. */
-static void test_hostile_packet (void **state)
+CASE (test_hostile_packet)
 {
     uint32_t seed = 5;
 
@@ -65,7 +65,7 @@ static void test_hostile_packet (void **state)
     }
 }
 
-static void test_map (void **state)
+CASE (test_map)
 {
     static char values[5000];
     struct map m = { NULL };
@@ -85,7 +85,7 @@ static void test_map (void **state)
 
 /* ---- the tree, and what ranks report up it ---- */
 
-static void test_tree (void **state)
+CASE (test_tree)
 {
     enum { SIZE = 1000 };
     static long node[SIZE], below[SIZE];
@@ -108,7 +108,7 @@ static void test_tree (void **state)
     assert_int_equal (below[0], SIZE);
 }
 
-static void test_relay (void **state)
+CASE (test_relay)
 {
     const long ranks[] = { 1, 1, 2 };
     struct readiness *r = readiness_create (3, ranks);
@@ -213,7 +213,7 @@ static void both (struct coordinator *c, const char *name, size_t n, enum slurmd
         coordinator_request (c, r, made (name, n, type, group));
 }
 
-static void test_coordinator (void **state)
+CASE (test_coordinator)
 {
     struct packet down = { NULL };
     struct coordinator *c = coordinator_create (2, host, NULL, &down);
@@ -262,7 +262,7 @@ static void test_coordinator (void **state)
 }
 
 /* Names that are used once do not fill the memory. */
-static void test_limit (void **state)
+CASE (test_limit)
 {
     struct packet down = { NULL };
     struct coordinator *c = coordinator_create (2, host, NULL, &down);
@@ -284,7 +284,7 @@ static void test_limit (void **state)
 
 /* ---- which ranks keep a tensor waiting ---- */
 
-static void test_stall_text (void **state)
+CASE (test_stall_text)
 {
     struct stall *s = stall_create (20, host, NULL);
     struct packet down = { NULL };
@@ -367,7 +367,7 @@ static int train (struct slurmdl_comm *c, void *arg)
     return 0;
 }
 
-static void test_learning (void **state)
+CASE (test_learning)
 {
     static enum slurmdl_compression all[] = { SLURMDL_PLAIN, SLURMDL_AS_F16, SLURMDL_AS_BF16 };
 
@@ -411,17 +411,6 @@ static int rounding (struct slurmdl_comm *c, void *arg)
     return 0;
 }
 
-static void test_rounding (void **state)
-{
-    assert_int_equal (world_run (4, 2, rounding, NULL, 300, NULL), 0);
-}
+WORLD_CASE (test_rounding, 4, 2, rounding)
 
-static const struct CMUnitTest tests[] = {
-    cmocka_unit_test (test_packet),   cmocka_unit_test (test_hostile_packet),
-    cmocka_unit_test (test_map),      cmocka_unit_test (test_tree),
-    cmocka_unit_test (test_relay),    cmocka_unit_test (test_coordinator),
-    cmocka_unit_test (test_limit),    cmocka_unit_test (test_stall_text),
-    cmocka_unit_test (test_learning), cmocka_unit_test (test_rounding),
-};
-
-RUN_TESTS (tests)
+RUN_CASES ()

@@ -17,6 +17,13 @@ typedef int (*world_f) (struct slurmdl_comm *world, void *arg);
  */
 int world_run (int size, int node_size, world_f f, void *arg, int seconds, int *status);
 
+/* Define a case in which all ranks of a world exit with 0. */
+#define WORLD_CASE(name, size, node_size, f)                                                       \
+    CASE (name)                                                                                    \
+    {                                                                                              \
+        assert_int_equal (world_run (size, node_size, f, NULL, 300, NULL), 0);                     \
+    }
+
 /* Reserve a port of loopback while the returned socket is open.  The socket is
  * bound but does not listen, so a listener with SO_REUSEADDR can still use the
  * port.
