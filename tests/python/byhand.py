@@ -6,7 +6,7 @@ import os
 import sys
 
 import torch
-from check import ok, raises, same
+from check import on_all, raises, same
 
 import slurmdl
 import slurmdl.hvd as hvd
@@ -14,12 +14,7 @@ import slurmdl.hvd as hvd
 torch.set_num_threads(1)
 hvd.init(timeout=60)
 rank, size = hvd.rank(), hvd.size()
-
-
-def told(condition, name):
-    every = hvd.allgather_object(bool(condition))
-    if rank == 0:
-        ok(all(every), name if all(every) else f"{name} (not on ranks {[r for r, e in enumerate(every) if not e]})")
+told = on_all(hvd, rank)
 
 
 def make(value):
@@ -37,16 +32,16 @@ def try_it(where):
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     state = hvd.elastic.TorchState(model=model, optimizer=optimizer, batch=20 + rank)
     state.commit()
-    told(state.batch == 20 + rank, f"{where}: state.commit() is the first thing")
+    told(state.batch == 20 + rank, f"{where}: state.commit() works before run()")
     state.sync()
-    told(state.batch == 20 and model.weight.eq(1).all(), f"{where}: state.sync(): what rank 0 has")
+    told(state.batch == 20 and model.weight.eq(1).all(), f"{where}: state.sync() copies the state of rank 0")
     state.batch = 21
     state.commit()
     state.batch = 99
     with torch.no_grad():
         model.weight.fill_(7)
     state.restore()
-    told(state.batch == 21 and model.weight.eq(1).all(), f"{where}: state.restore(): the last commit")
+    told(state.batch == 21 and model.weight.eq(1).all(), f"{where}: state.restore() returns to the last commit")
     seen = []
 
     @hvd.elastic.run
@@ -74,7 +69,7 @@ if len(sys.argv) > 1:
         while True:
             hvd.allreduce(torch.ones(1))
 
-    with raises(slurmdl.Error, "started by hand cannot go on without", "a rank that dies is told, and how to go on without it"):
+    with raises(slurmdl.Error, "started by hand cannot go on without", "by hand: a rank reports a dead peer and what to do"):
         train(state)
     sys.exit()
 
@@ -92,25 +87,25 @@ told(good, "dl elastic: hvd.elastic.run()")
 
 # ---- the sampler has Horovod's interface and returns the same indices
 sampler = hvd.elastic.ElasticSampler(list(range(7 * size)), shuffle=True, seed=3)
-told(isinstance(sampler, torch.utils.data.Sampler) and sampler.num_replicas == size and sampler.rank == rank, "ElasticSampler")
-told((sampler.num_samples, sampler.total_size, len(sampler), len(sampler.remaining_indices)) == (7, 7 * size, 7, 7 * size), "sizes")
+told(isinstance(sampler, torch.utils.data.Sampler) and sampler.num_replicas == size and sampler.rank == rank, "ElasticSampler is a Sampler and knows its rank")
+told((sampler.num_samples, sampler.total_size, len(sampler), len(sampler.remaining_indices)) == (7, 7 * size, 7, 7 * size), "ElasticSampler: sizes")
 parts = hvd.allgather_object(list(sampler))
-told(sorted(sum(parts, [])) == list(range(7 * size)), "the ranks share the samples out")
+told(sorted(sum(parts, [])) == list(range(7 * size)), "ElasticSampler: each sample goes to one rank")
 sampler.record_batch(0, 3)
-told(sampler.processed_num == 3 * size and sampler.state_dict() == {"epoch": 0, "processed_num": 3 * size}, "processed_num")
+told(sampler.processed_num == 3 * size and sampler.state_dict() == {"epoch": 0, "processed_num": 3 * size}, "ElasticSampler: record_batch() updates processed_num")
 sampler.reset()
-told(not set(sum([p[:3] for p in parts], [])) & set(sampler.remaining_indices), "what was trained does not come again")
+told(not set(sum([p[:3] for p in parts], [])) & set(sampler.remaining_indices), "ElasticSampler: reset() drops processed samples")
 other = hvd.elastic.ElasticSampler(list(range(7 * size)), seed=3)
 other.load_state_dict({"epoch": 0, "processed_num": 3 * size})
-told(list(other) == list(sampler), "a state of Horovod's")
+told(list(other) == list(sampler), "ElasticSampler loads a state saved by Horovod")
 sampler.set_epoch(1)
-told((sampler.processed_num, len(sampler), list(sampler) == parts[rank]) == (0, 7, False), "the next epoch")
+told((sampler.processed_num, len(sampler), list(sampler) == parts[rank]) == (0, 7, False), "ElasticSampler: set_epoch() starts over in another order")
 few = hvd.elastic.ElasticSampler([0], shuffle=False)
-told(list(few) == [0], "fewer samples than ranks: each has one")
+told(list(few) == [0], "ElasticSampler: with fewer samples than ranks, each rank gets one")
 if rank == 0:
     import random
 
     order = list(range(7 * size))
     random.Random(3).shuffle(order)
-    same(parts[0], order[0::size], "the order is Horovod's")
+    same(parts[0], order[0::size], "ElasticSampler uses the same order as Horovod")
 hvd.shutdown()

@@ -33,7 +33,7 @@ for line, step, metrics in (
     ("global_step 9 grad_norm inf", 9, {"grad_norm": float("inf")}),
 ):
     found = parse(line)
-    same(found and (found.step, found.metrics), (step, metrics), "taken: " + line.replace("#", "="))
+    same(found and (found.step, found.metrics), (step, metrics), "parsed: " + line.replace("#", "="))
 for line in (
     "time: 3.2s size=10MB",
     "12:30:01 started",
@@ -49,16 +49,14 @@ for line in (
     "2024-01-02 03:04:05,678 INFO",
     "",
 ):
-    same(parse(line), None, "not taken: " + line[:40])
+    same(parse(line), None, "ignored: " + line[:40])
 
 # ---- printed metrics
 plain = [sys.executable, here + "/plain.py", "--lr", "0.1"]
 alone = subprocess.run(plain, stdout=subprocess.PIPE)
 env = dict(os.environ, DL_RUN_DIR="plain")
 watched = subprocess.run([sys.executable, "-m", "slurmdl", *plain[1:]], stdout=subprocess.PIPE, env=env)
-same(
-    (watched.returncode, watched.stdout), (alone.returncode, alone.stdout), "a script prints and ends as it does alone"
-)
+same((watched.returncode, watched.stdout), (alone.returncode, alone.stdout), "a script prints the same output with capture")
 got = values("plain")
 for key, value in (
     (("Loss", 100), 1.0),
@@ -69,27 +67,27 @@ for key, value in (
     (("val_loss", 2), 0.25),
     (("lr", 2), 1e-3),
 ):
-    same(got.get(key), value, f"{key[0]} of step {key[1]} is collected")
-ok(("nll", 7) in got and got["nll", 7] != got["nll", 7], "NaN too")
-same(set(n for n, _ in got) - {"Loss", "loss", "acc", "val_loss", "lr", "nll", "epoch"}, set(), "and nothing else")
+    same(got.get(key), value, f"{key[0]} of step {key[1]} is captured")
+ok(("nll", 7) in got and got["nll", 7] != got["nll", 7], "NaN is captured")
+same(set(n for n, _ in got) - {"Loss", "loss", "acc", "val_loss", "lr", "nll", "epoch"}, set(), "no other metrics are captured")
 env["DL_RUN_DIR"] = "module"
 subprocess.run([sys.executable, "-m", "slurmdl", "-m", "plain", "--lr", "0.1"], env=env, stdout=subprocess.PIPE)
-ok(("Loss", 200) in values("module"), "a module can be run as well")
+ok(("Loss", 200) in values("module"), "python -m slurmdl -m runs a module")
 env.update(DL_RUN_DIR="variable", DL_CAPTURE="1")
 script = "import slurmdl; slurmdl.init(); print('epoch 1 loss 0.5')"
 subprocess.run([sys.executable, "-c", script], env=env, stdout=subprocess.PIPE)
-same(values("variable").get(("loss", 1)), 0.5, "the variable DL_CAPTURE does it, where init() is called")
+same(values("variable").get(("loss", 1)), 0.5, "DL_CAPTURE=1 turns on capture in init()")
 env["DL_CAPTURE"] = "0"
 env["DL_RUN_DIR"] = "off"
 subprocess.run([sys.executable, "-c", script], env=env, stdout=subprocess.PIPE)
-same(values("off"), {}, "and nothing is collected without it")
+same(values("off"), {}, "DL_CAPTURE=0 turns off capture")
 usage = subprocess.run([sys.executable, "-m", "slurmdl"], stderr=subprocess.PIPE)
-ok(usage.returncode == 1 and b"usage" in usage.stderr, "python -m slurmdl alone says how it is used")
+ok(usage.returncode == 1 and b"usage" in usage.stderr, "python -m slurmdl without arguments prints usage")
 absent = subprocess.run([sys.executable, "-m", "slurmdl", "absent.py"], stderr=subprocess.PIPE)
 same(
     (absent.returncode, absent.stderr),
     (1, b"slurmdl: absent.py: there is no such script\n"),
-    "so does an absent script",
+    "python -m slurmdl reports a missing script",
 )
 with open("end.py", "w") as f:
     f.write("import sys; print('epoch 1', 'y' * 70 + '=1', end=' loss 0.5'); sys.exit(3)")
@@ -99,8 +97,8 @@ end = subprocess.run(
     stderr=subprocess.PIPE,
     env={**os.environ, "DL_RUN_DIR": "end"},
 )
-same(slurmdl.read_metrics("end").of("loss")["value"].tolist(), [0.5], "a last line without an end is read")
-same((end.returncode, end.stderr), (3, b""), "and the script ends as it does")
+same(slurmdl.read_metrics("end").of("loss")["value"].tolist(), [0.5], "a last line without a newline is captured")
+same((end.returncode, end.stderr), (3, b""), "the exit status of the script is kept")
 
 # ---- TensorBoard
 for module in ("torch.utils.tensorboard", "tensorboardX"):
@@ -118,23 +116,23 @@ for module in ("torch.utils.tensorboard", "tensorboardX"):
     same(
         (watched.returncode, watched.stdout),
         (alone.returncode, alone.stdout),
-        f"{module}: prints and ends as it does alone",
+        f"{module}: a script prints the same output with capture",
     )
     after = sum(len(files) for _, _, files in os.walk("board-" + folder))
-    same((before > 0, after), (True, 2 * before), f"{module}: and writes the files that it writes alone")
+    same((before > 0, after), (True, 2 * before), f"{module}: the script still writes its own event files")
     got = values(folder)
     same(
         (got.get(("training/loss", 2)), got.get(("plain", 2)), got.get(("both/b", 1))),
         (float(np.float32(1 / 3)), 4.0, -1.0),
-        f"{module}: scalars",
+        f"{module}: scalars are captured",
     )
     records = {(r["kind"], r["name"], r["step"]): r["value"] for r in slurmdl.read_records(folder + "/a.1")}
-    ok(sum(records["histogram", "weights", 2]["counts"]) == 100, f"{module}: a histogram")
-    same(records.get(("text", "note", 1)), "hello", f"{module}: a text")
+    ok(sum(records["histogram", "weights", 2]["counts"]) == 100, f"{module}: a histogram is captured")
+    same(records.get(("text", "note", 1)), "hello", f"{module}: a text is captured")
     same(
         (records["image", "image", 1].shape, records["image", "grey", 1].shape),
         ((4, 5, 3), (4, 5, 1)),
-        f"{module}: images",
+        f"{module}: images are captured",
     )
 
 # ---- tf.summary, with a fake module that has the same calls
@@ -150,10 +148,10 @@ tf.summary.image("i", np.zeros((2, 3, 4, 1)), step=1)
 assert [c[0] for c in tf.calls] == ["scalar", "scalar", "histogram", "text", "image"]
 """
 env = dict(os.environ, PYTHONPATH=here + "/fakes:" + os.environ.get("PYTHONPATH", ""))
-same(subprocess.run([sys.executable, "-c", script], env=env).returncode, 0, "the calls of tf.summary are made")
+same(subprocess.run([sys.executable, "-c", script], env=env).returncode, 0, "tf.summary functions are still called")
 same(
     (values("tf").get(("loss", 3)), values("tf").get(("loss", 5))),
     (0.5, 0.25),
-    "and collected, with the step of tf or their own",
+    "tf.summary scalars are captured with the explicit or the default step",
 )
-same(sorted(r["kind"] for r in slurmdl.read_records("tf/a.1")), ["histogram", "image", "text"], "of all kinds")
+same(sorted(r["kind"] for r in slurmdl.read_records("tf/a.1")), ["histogram", "image", "text"], "tf.summary histograms, images and texts are captured")

@@ -13,4 +13,4 @@ for cell in (
     "sweep.watch()",
 ):
     ok(shell.run_cell(cell).success, "cell: " + cell.split("\n")[0])
-same(shell.user_ns["sweep"].state, "completed", "the sweep of a notebook")
+same(shell.user_ns["sweep"].state, "completed", "a notebook starts a sweep")

@@ -14,6 +14,17 @@ def same(got, wanted, name):
         print(f"# got:    {repr(got)[:500]}\n# wanted: {repr(wanted)[:500]}", flush=True)
 
 
+def on_all(world, rank):
+    """Return told(CONDITION, NAME): a check that passes if the condition holds on all ranks, and that rank 0 prints."""
+
+    def told(condition, name):
+        every = world.allgather_object(bool(condition))
+        if rank == 0:
+            ok(all(every), name if all(every) else f"{name} (not on ranks {[r for r, e in enumerate(every) if not e]})")
+
+    return told
+
+
 @contextlib.contextmanager
 def raises(kind, text, name):
     try:

@@ -20,33 +20,33 @@ def error_of(call, *args, **options):
 
 
 info = det.get_cluster_info()
-ok(info.trial.hparams == {"lr": 0.5} and info.task_type == "TRIAL", "hyperparameters by hand")
-ok(info.latest_checkpoint is None and info.slot_ids == [0], "nothing to go on from")
-ok("no master" in error_of(lambda: info.master_url), "there is no master")
-ok(info.container_addrs == ["127.0.0.1"], "one host")
+ok(info.trial.hparams == {"lr": 0.5} and info.task_type == "TRIAL", "get_cluster_info() has the hyperparameters")
+ok(info.latest_checkpoint is None and info.slot_ids == [0], "no checkpoint to resume from, and one slot")
+ok("no master" in error_of(lambda: info.master_url), "master_url is rejected")
+ok(info.container_addrs == ["127.0.0.1"], "container_addrs of one host")
 os.environ["SLURM_STEP_NODELIST"] = "gpu-a[008-010,12],x3,r[1-2]n[1-2]"
 hosts = "gpu-a008 gpu-a009 gpu-a010 gpu-a12 x3 r1n1 r1n2 r2n1 r2n2"
-ok(info.container_addrs == hosts.split() and len(info.container_slot_counts) == 9, "the hosts of a step")
+ok(info.container_addrs == hosts.split() and len(info.container_slot_counts) == 9, "container_addrs of the hosts of a step")
 del os.environ["SLURM_STEP_NODELIST"]
 context = core.init(checkpoint_storage="/elsewhere")
 train, checkpoint = context.train, context.checkpoint
-ok(context.distributed.allgather(1) == [1] and context.distributed.broadcast("a") == "a", "one rank")
+ok(context.distributed.allgather(1) == [1] and context.distributed.broadcast("a") == "a", "allgather() and broadcast() with one rank")
 
 train.report_training_metrics(steps_completed=3, metrics={"loss": 0.5, "list": [1.0, 2.0], "odd": object()})
 train.report_validation_metrics(3, {"loss": 0.25, "word": "x"})
 train.report_metrics("test", 3, {"loss": 1})
 train.set_status("well")
 train.report_progress(0.5)
-ok(train.set_metadata({"a": 1}) == {"a": 1} and train.get_metadata() == {"a": 1}, "metadata of the run")
-ok("must not contain" in error_of(train.report_metrics, "a.b", 1, {}), "a group has no dot")
-ok("is None" in error_of(train.report_validation_metrics, 1, {"x": None}), "a metric that is None")
-ok("between 0 and 1" in error_of(train.report_progress, 2), "progress is a share")
-ok(train.get_experiment_best_validation() is None, "no experiment, no best")
-ok(train.get_tensorboard_path().is_dir(), "a folder for TensorBoard")
+ok(train.set_metadata({"a": 1}) == {"a": 1} and train.get_metadata() == {"a": 1}, "set_metadata() and get_metadata()")
+ok("must not contain" in error_of(train.report_metrics, "a.b", 1, {}), "report_metrics() rejects a dot in a group name")
+ok("is None" in error_of(train.report_validation_metrics, 1, {"x": None}), "report_validation_metrics() rejects None")
+ok("between 0 and 1" in error_of(train.report_progress, 2), "report_progress() rejects a number above 1")
+ok(train.get_experiment_best_validation() is None, "get_experiment_best_validation() is None without an experiment")
+ok(train.get_tensorboard_path().is_dir(), "get_tensorboard_path() is a folder")
 context.profiler.on()
 context.profiler.off()
 
-ok("steps_completed" in error_of(checkpoint.store_path().__enter__), "a checkpoint has its steps")
+ok("steps_completed" in error_of(checkpoint.store_path().__enter__), "store_path() requires steps_completed")
 with checkpoint.store_path({"steps_completed": 3}) as (path, first):
     (path / "model").write_bytes(b"m" * 100000)
     (path / "a" / "b").mkdir(parents=True)
@@ -54,45 +54,45 @@ with checkpoint.store_path({"steps_completed": 3}) as (path, first):
 os.mkdir("up")
 pathlib.Path("up/weights").write_text("w")
 second = checkpoint.upload("up", {"steps_completed": 4, "deep": {"k": [1]}})
-ok(checkpoint.get_metadata(second) == {"steps_completed": 4, "deep": {"k": [1]}}, "its metadata")
-ok(det.get_cluster_info().latest_checkpoint == second, "the latest checkpoint")
+ok(checkpoint.get_metadata(second) == {"steps_completed": 4, "deep": {"k": [1]}}, "get_metadata() of a checkpoint")
+ok(det.get_cluster_info().latest_checkpoint == second, "latest_checkpoint is the newest")
 with checkpoint.restore_path(first) as path:
-    ok((path / "model").read_bytes() == b"m" * 100000 and (path / "a/b/c").stat().st_size == 0, "its files")
-    ok(path.stat().st_mode & 0o77 == 0, "nobody else reads them meanwhile")
-ok(not path.exists(), "what was restored is removed")
+    ok((path / "model").read_bytes() == b"m" * 100000 and (path / "a/b/c").stat().st_size == 0, "restore_path() restores the files")
+    ok(path.stat().st_mode & 0o77 == 0, "restore_path() is readable only by its owner")
+ok(not path.exists(), "restore_path() removes the files afterwards")
 checkpoint.download(first, "down", selector=lambda name: name == "model")
-ok([n for _, _, names in os.walk("down") for n in names] == ["model"], "download with a selector")
-ok("has a/b/c" in error_of(checkpoint.upload, "up", {"steps_completed": 3}), "a checkpoint of the step is not lost")
-ok("no such checkpoint" in error_of(checkpoint.download, "../x-1-2", "down"), "no path out of the experiment")
-ok("no such checkpoint" in error_of(checkpoint.download, "0b1c", "down"), "an unknown storage_id")
+ok([n for _, _, names in os.walk("down") for n in names] == ["model"], "download() with a selector")
+ok("has a/b/c" in error_of(checkpoint.upload, "up", {"steps_completed": 3}), "upload() does not overwrite a checkpoint of the same step")
+ok("no such checkpoint" in error_of(checkpoint.download, "../x-1-2", "down"), "download() rejects a path outside the experiment")
+ok("no such checkpoint" in error_of(checkpoint.download, "0b1c", "down"), "download() rejects an unknown storage_id")
 if os.getuid() == 0:
     file = glob.glob("slurmdl/a.1/ckpt/*4.h5")[0]
     os.chown(file, 65534, 65534)
     refused = error_of(checkpoint.download, second, "down")
-    ok("trust" in refused and "65534" in refused, "another user's checkpoint is not handed to the script")
+    ok("trust" in refused and "65534" in refused, "download() rejects another user's checkpoint")
     os.chown(file, 0, 0)
 checkpoint.delete(second)
-ok(det.get_cluster_info().latest_checkpoint == first, "delete")
-ok("was not stored by slurmdl.det" in error_of(checkpoint.download, sys.argv[1], "down"), "a checkpoint without files")
+ok(det.get_cluster_info().latest_checkpoint == first, "delete()")
+ok("was not stored by slurmdl.det" in error_of(checkpoint.download, sys.argv[1], "down"), "download() rejects a checkpoint without files")
 
-ok(not context.preempt.should_preempt(), "nobody asks it to stop")
+ok(not context.preempt.should_preempt(), "should_preempt() is false by default")
 ops = context.searcher.operations()
 op = next(ops)
-ok(op.length == 7, "the length of the searcher")
-ok("must call op.report_completed" in error_of(next, ops), "an operation is completed")
+ok(op.length == 7, "operations() yields the length")
+ok("must call op.report_completed" in error_of(next, ops), "operations() requires report_completed()")
 op.report_completed(0.125)
-ok("only call" in error_of(op.report_completed, 1), "and only once")
+ok("only call" in error_of(op.report_completed, 1), "report_completed() can be called only once")
 for name in ("pytorch", "experimental.client", "keras"):
     found = error_of(__import__, "determined." + name)
-    ok("ModuleNotFoundError" in found and "is not offered by slurmdl.det" in found, f"determined.{name} is named")
-ok("slurmdl.torch" in error_of(lambda: det.pytorch), "and what to use")
-ok("not offered" in error_of(core.DistributedContext.from_tf_config), "from_tf_config too")
+    ok("ModuleNotFoundError" in found and "is not offered by slurmdl.det" in found, f"determined.{name} is reported as not offered")
+ok("slurmdl.torch" in error_of(lambda: det.pytorch), "the message suggests slurmdl.torch")
+ok("not offered" in error_of(core.DistributedContext.from_tf_config), "from_tf_config() is not offered")
 context.close()
 import slurmdl
 
 logged = slurmdl.read_metrics("slurmdl")
 rows = {n: float(logged.of(n)["value"][-1]) for n in ("training/loss", "loss", "test/loss", "progress")}
-ok(rows == {"training/loss": 0.5, "loss": 0.25, "test/loss": 1, "progress": 0.5}, "names of the metrics")
+ok(rows == {"training/loss": 0.5, "loss": 0.25, "test/loss": 1, "progress": 0.5}, "metrics are stored under their names")
 
 
 def invalid():
@@ -100,4 +100,4 @@ def invalid():
         raise det.InvalidHP("too large")
 
 
-ok(error_of(invalid) == "SystemExit: 65", "InvalidHP rejects the point")
+ok(error_of(invalid) == "SystemExit: 65", "InvalidHP exits with status 65")

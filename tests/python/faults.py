@@ -38,8 +38,8 @@ for turn in range(5):
     os.unlink(path)
     if sorted(have) != sorted(added):
         break
-same(sorted(have), sorted(added), "Writer: what add() took before commit() of another thread is in the file")
-with raises(ValueError, "the file is closed", "Writer: after commit()"):
+same(sorted(have), sorted(added), "Writer: commit() in another thread writes all that add() accepted")
+with raises(ValueError, "the file is closed", "Writer: commit() rejects a second call"):
     writer.commit()
 writer = _slurmdl.Writer("forked.h5", 1)
 writer.add("x", "u8", (4,), b"four", False)
@@ -49,7 +49,7 @@ if child == 0:
     os._exit(0)
 os.waitpid(child, 0)
 writer.commit()
-ok(os.path.exists("forked.h5"), "Writer: a child of fork() that ends leaves its file alone")
+ok(os.path.exists("forked.h5"), "Writer: a forked child that exits leaves the file alone")
 
 # ---- named tensors
 world = slurmdl.comm.init(rank=0, size=1)
@@ -61,26 +61,26 @@ def submit(what, n, row, given, out, name="t"):
 
 
 room, tight = bytearray(4096), bytearray(16)
-with raises(ValueError, SMALLER, "submit(): 'out' of an all-reduce"):
+with raises(ValueError, SMALLER, "submit(): 'out' of an all-reduce is too small"):
     submit(0, 1024, 0, room, tight)
-with raises(ValueError, SMALLER, "and of a reduce-scatter"):
+with raises(ValueError, SMALLER, "submit(): 'out' of a reduce-scatter is too small"):
     submit(3, 1024, 2, room, tight)
-with raises(ValueError, SMALLER, "only what is gathered has rows of zero width"):
+with raises(ValueError, SMALLER, "submit(): an all-reduce cannot have rows of zero width"):
     submit(0, 1 << 40, -1, tight, tight)
-with raises(ValueError, SMALLER, "numbers below zero"):
+with raises(ValueError, SMALLER, "submit(): negative number of elements"):
     submit(0, -1, 0, room, room)
-with raises(ValueError, SMALLER, "address 0"):
+with raises(ValueError, SMALLER, "allreduce_memory(): address 0"):
     world.allreduce_memory("f32", 4, 0, room, 0)
-with raises(ValueError, SMALLER, "bytes below zero of an address"):
+with raises(ValueError, SMALLER, "broadcast_memory(): negative number of bytes"):
     world.broadcast_memory(1 << 20, -2, 0)
 ticket = submit(0, 1024, 0, room, room)
-with raises(slurmdl.Error, "own memory", "take() of what has 'out'"):
+with raises(slurmdl.Error, "own memory", "take() rejects a ticket with 'out'"):
     world.take(ticket)
-with raises(BufferError, "", "which keeps its memory"):
+with raises(BufferError, "", "take() leaves the memory of that ticket locked"):
     room.append(0)
 world.wait(ticket)
 room.append(0)
 ticket = submit(1, 3, -1, tight, None)
 world.wait(0)
-same(world.take(ticket), (b"", (3,)), "rows of zero width have no bytes; wait(0) leaves them to take()")
+same(world.take(ticket), (b"", (3,)), "take() returns rows of zero width after wait(0)")
 world.close()

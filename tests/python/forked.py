@@ -41,7 +41,7 @@ def world(port, name, ranks, *words):
     bad = sum(os.waitpid(pid, 0)[1] != 0 for pid in pids)
     with open("out.0") as f:
         print(f.read().replace("ok - ", f"ok - {name}: "), end="")
-    ok(bad == 0, f"{name}: {ranks} ranks end well")
+    ok(bad == 0, f"{name}: {ranks} ranks exit with status 0")
     for r in range(int(ranks) if bad else 0):
         with open(f"err.{r}") as f:
             print("# " + "# ".join(f.readlines()[-4:]))

@@ -88,21 +88,21 @@ def lightning():
 
     whole, epochs = lightning_fit("lightning-whole", 4)
     lightning_fit("lightning", 2)
-    same(slurmdl.newest("lightning"), ("lightning/a.1/ckpt/00000002.h5", 2), "lightning: a checkpoint of the run")
+    same(slurmdl.newest("lightning"), ("lightning/a.1/ckpt/00000002.h5", 2), "lightning: the run has a checkpoint")
     pieces, again = lightning_fit("lightning", 4)
-    ok(all(torch.equal(a, b) for a, b in zip(whole, pieces)), "lightning: resumed, the weights are those of one run")
-    same((epochs, again), (4, 4), "lightning: and the epochs")
-    same(len(values("lightning-whole", "training/loss")), 4, "lightning: the logger")
+    ok(all(torch.equal(a, b) for a, b in zip(whole, pieces)), "lightning: a resumed run ends with the same weights")
+    same((epochs, again), (4, 4), "lightning: a resumed run ends at the same epoch")
+    same(len(values("lightning-whole", "training/loss")), 4, "lightning: the logger logs each epoch")
     same(
         values("lightning", "training/loss"),
         values("lightning-whole", "training/loss"),
-        "lightning: logs the same in pieces",
+        "lightning: a resumed run logs the same values",
     )
-    same(len(os.listdir("lightning-whole/a.1/ckpt")), 2, "lightning: the two newest stay")
+    same(len(os.listdir("lightning-whole/a.1/ckpt")), 2, "lightning: the two newest checkpoints are kept")
     _, ended = lightning_fit("lightning-stop", 50, stop=True)
-    same((ended, slurmdl.newest("lightning-stop")[1]), (1, 1), "lightning: a stop ends it with a checkpoint")
+    same((ended, slurmdl.newest("lightning-stop")[1]), (1, 1), "lightning: a stop request saves a checkpoint and ends training")
     kinds = [r["name"] for r in slurmdl.read_records("lightning/a.1") if r["kind"] == "event"]
-    ok("finished" in kinds, "lightning: events")
+    ok("finished" in kinds, "lightning: events are recorded")
 
 
 def transformers():
@@ -138,14 +138,14 @@ def transformers():
             return model, trainer.state.global_step
 
     model, steps = train("hf")
-    same((steps, len(values("hf", "training/loss"))), (8, 5), "transformers: the Trainer's log is in the run")
-    same(len(values("hf", "validation/loss")), 2, "transformers: of the evaluation too")
+    same((steps, len(values("hf", "training/loss"))), (8, 5), "transformers: the Trainer logs to the run")
+    same(len(values("hf", "validation/loss")), 2, "transformers: evaluation is logged")
     saved = slurmdl.load("hf")
     name = "classifier.weight"
     ok((saved["model/" + name] == model.state_dict()[name].numpy()).all(), "transformers: a checkpoint has the model")
-    ok(any(n.startswith("optimizer/") for n in saved), "transformers: and the optimizer")
+    ok(any(n.startswith("optimizer/") for n in saved), "transformers: a checkpoint has the optimizer")
     _, steps = train("hf-stop", stop=True)
-    ok(steps == 1 and slurmdl.newest("hf-stop")[1] == 1, "transformers: a stop ends it with a checkpoint")
+    ok(steps == 1 and slurmdl.newest("hf-stop")[1] == 1, "transformers: a stop request saves a checkpoint and ends training")
 
 
 def keras():
@@ -178,24 +178,24 @@ def keras():
     whole = fit("keras-whole", 4)
     fit("keras", 2)
     pieces = fit("keras", 4)
-    ok(all((a == b).all() for a, b in zip(whole, pieces)), "keras: resumed, the weights are those of one run")
-    same((len(values("keras", "training/loss")), len(values("keras", "validation/loss"))), (4, 4), "keras: the log")
-    same(slurmdl.newest("keras")[1], 4, "keras: steps are epochs")
+    ok(all((a == b).all() for a, b in zip(whole, pieces)), "keras: a resumed run ends with the same weights")
+    same((len(values("keras", "training/loss")), len(values("keras", "validation/loss"))), (4, 4), "keras: training and validation are logged")
+    same(slurmdl.newest("keras")[1], 4, "keras: the step of a checkpoint is the epoch")
     other = keras.Sequential([keras.layers.Input((4,)), keras.layers.Dense(1)])
     other.compile(optimizer="sgd", loss="mse")
     with slurmdl.Run("keras") as run:
         callback = ours.Callback(run)
-        with raises(slurmdl.Error, "another model", "keras: another model is refused"):
+        with raises(slurmdl.Error, "another model", "keras: restore() rejects another model"):
             callback.restore(other)
         other.fit(x, y, epochs=9, initial_epoch=8, callbacks=[callback], verbose=0)
     saved = len(slurmdl.load("keras/a.3/ckpt/00000009.h5"))
-    same(saved, len(other.variables) + len(other.optimizer.variables), "keras: and leaves nothing behind")
+    same(saved, len(other.variables) + len(other.optimizer.variables), "keras: a rejected checkpoint leaves no tensors in the next one")
     with slurmdl.Run("keras-stop") as run:
         run.request_stop()
         model = keras.Sequential([keras.layers.Input((4,)), keras.layers.Dense(1)])
         model.compile(optimizer="sgd", loss="mse")
         history = model.fit(x, y, epochs=50, callbacks=[ours.Callback(run)], verbose=0)
-        same(len(history.epoch), 1, "keras: a stop ends it")
+        same(len(history.epoch), 1, "keras: a stop request ends training")
 
 
 def sklearn():
@@ -215,22 +215,22 @@ def sklearn():
     whole = fit("sklearn-whole", 4)
     fit("sklearn", 2)
     pieces = fit("sklearn", 4)
-    ok((whole.coef_ == pieces.coef_).all(), "sklearn: resumed, the weights are those of one run")
+    ok((whole.coef_ == pieces.coef_).all(), "sklearn: a resumed run ends with the same weights")
     got = values("sklearn", "validation/accuracy")
-    ok(len(got) == 4 and got[-1] > 0.8 and len(values("sklearn", "training/f1_macro")) == 4, "sklearn: scores")
+    ok(len(got) == 4 and got[-1] > 0.8 and len(values("sklearn", "training/f1_macro")) == 4, "sklearn: fit() logs scores")
     with slurmdl.Run("sklearn-cv") as run:
         ours.cross_validate(run, RandomForestClassifier(10), x, y, cv=3, scoring=["accuracy"])
         ours.log_scores(run, pieces, x, y, 7)
-    same(len(values("sklearn-cv", "fold/accuracy")), 3, "sklearn: the folds of a cross-validation")
+    same(len(values("sklearn-cv", "fold/accuracy")), 3, "sklearn: cross_validate() logs each fold")
     ok(
         abs(values("sklearn-cv", "validation/accuracy")[0] - np.mean(values("sklearn-cv", "fold/accuracy"))) < 1e-12,
-        "sklearn: its mean",
+        "sklearn: cross_validate() logs the mean",
     )
-    same(len(values("sklearn-cv", "validation/score")), 1, "sklearn: a score")
+    same(len(values("sklearn-cv", "validation/score")), 1, "sklearn: log_scores()")
     with slurmdl.Run("sklearn-other") as run:
-        same(ours.restore(run), None, "sklearn: nothing to restore")
+        same(ours.restore(run), None, "sklearn: restore() returns None without a checkpoint")
         run.save(3)
-        with raises(slurmdl.Error, "of step 3, was not saved by", "sklearn: another's checkpoint is not passed over"):
+        with raises(slurmdl.Error, "of step 3, was not saved by", "sklearn: restore() rejects a checkpoint that it did not save"):
             ours.restore(run)
 
 

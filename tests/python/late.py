@@ -25,5 +25,5 @@ if world.rank == 1:
 x = np.ones(3, np.float32)
 world.submit("late", x).wait()
 if world.rank == 0:
-    ok(told() and (x == 2).all(), "who waits for a named tensor is told for whom")
+    ok(told() and (x == 2).all(), "a rank that waits for a named tensor reports the missing rank")
 world.close()

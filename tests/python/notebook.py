@@ -92,7 +92,7 @@ def functions():
             "mode": {"type": "categorical", "vals": ["a", "b"], "default": "a"},
             "n": {"type": "int", "minval": 1, "maxval": 3, "base": 10.0, "default": 2},
         },
-        "the space in a signature",
+        "the signature defines the search space",
     )
     code = "import json, os, sys; from slurmdl.source import function_of; f = function_of(os.environ); print(f(x=0.5))"
     for function, wanted, name in (
@@ -102,26 +102,26 @@ def functions():
     ):
         given = variables_of(function)
         if name == "of a module":
-            same(given, {NAME: "searched:of_module", FOLDER: os.path.dirname(searched.__file__)}, "a function of a module has a name")
-            ok(function_of(given) is function, "by which it is found")
+            same(given, {NAME: "searched:of_module", FOLDER: os.path.dirname(searched.__file__)}, "a function of a module is passed by name")
+            ok(function_of(given) is function, "a function of a module is found by name")
             continue
         out = subprocess.run([sys.executable, "-c", code], env={**os.environ, **given}, stdout=subprocess.PIPE, timeout=LONG)
         same(out.stdout.decode().strip(), wanted, f"a function {name} is sent as source")
-    ok("unwanted" not in variables_of(sent)[SOURCE].split("def sent")[0], "its own names are not taken for others'")
+    ok("unwanted" not in variables_of(sent)[SOURCE].split("def sent")[0], "names that are local to a function are not sent")
     for function, why in (
         (refers_to_an_object, "'unwanted' (object) cannot be sent as source"),
         (lambda x=Float(0, 1): x, "no parameter has a space"),
         (lambda x: x, "'x' has no space and no default"),
         (print, ""),
     ):
-        with raises(slurmdl.Error, why, f"refused: {why or 'a function of C'}"):
+        with raises(slurmdl.Error, why, f"rejected: {why or 'a built-in function'}"):
             slurmdl.run(function, local=True, max_trials=1)
-    with raises(slurmdl.Error, "returned loss, acc: run(function, metric='loss') says", "several numbers, and none is named"):
+    with raises(slurmdl.Error, "returned loss, acc: run(function, metric='loss') says", "a function that returns several numbers needs metric="):
         log_result(None, {"loss": 1, "acc": 2})
-    with raises(slurmdl.Error, "failed: the metric was never a finite number", "a metric that never is a number"):
+    with raises(slurmdl.Error, "failed: the metric was never a finite number", "a metric that is never finite fails the sweep"):
         slurmdl.run(never, local=True, max_trials=1, **FAST).wait(LONG)
-    ok(not [n for n in os.listdir(".") if n.startswith(".slurmdl")], "nothing stays behind")
-    same(text_of({"a": 'ä😀"\u2028\n'}), '{\n "a": "\\U000000e4\\U0001f600\\"\\U00002028\\n"\n}\n', "texts for YAML")
+    ok(not [n for n in os.listdir(".") if n.startswith(".slurmdl")], "no temporary files remain")
+    same(text_of({"a": 'ä😀"\u2028\n'}), '{\n "a": "\\U000000e4\\U0001f600\\"\\U00002028\\n"\n}\n', "text_of() escapes strings for YAML")
 
 
 def never(x: Float(0, 1)):
@@ -137,44 +137,42 @@ def train(run, lr: LogUniform(1e-4, 1e-1), opt: Choice("sgd", "ädäm 😀"), wi
 
 
 def sweeps():
-    sweep = slurmdl.run(
-        train, metric="loss", searcher="asha", max_trials=6, max_length=4, workers=2, local=True, **FAST
-    )
-    same(sweep.wait(LONG).state, "completed", "a sweep of a function")
+    sweep = slurmdl.run(train, metric="loss", searcher="asha", max_trials=6, max_length=4, workers=2, local=True, **FAST)
+    same(sweep.wait(LONG).state, "completed", "run() of a function")
     best = sweep.best()
-    same(sorted(best["hyperparameters"]), ["lr", "opt", "width"], "its best trial has the hyperparameters")
-    ok(best["metric"] > 1 and best["length"] >= 1, "and the metric")
-    same(len(slurmdl.read_metrics(os.path.join(best["dir"]))) >= best["length"], True, "and its folder")
-    ok("def train" in open(sweep.dir + "/experiment.conf").read(), "experiment.conf has the source")
+    same(sorted(best["hyperparameters"]), ["lr", "opt", "width"], "best() has the hyperparameters")
+    ok(best["metric"] > 1 and best["length"] >= 1, "best() has the metric")
+    same(len(slurmdl.read_metrics(os.path.join(best["dir"]))) >= best["length"], True, "best() has the folder")
+    ok("def train" in open(sweep.dir + "/experiment.conf").read(), "experiment.conf has the source of the function")
     os.mkdir("below")
     other = slurmdl.run(searched.of_module, max_trials=2, local=True, dir="below", **FAST).wait(LONG, progress=False)
-    same((other.state, os.path.basename(other.dir)), ("completed", "of_module-0001"), "of a module's")
+    same((other.state, os.path.basename(other.dir)), ("completed", "of_module-0001"), "run() of a function of a module")
     made = slurmdl.run(command('echo "1 loss $DL_HP_x"'), local=True).wait(LONG)
-    same(made.best()["metric"], made.best()["hyperparameters"]["x"], "of a dictionary")
+    same(made.best()["metric"], made.best()["hyperparameters"]["x"], "run() of a dictionary")
     with open("by-file.yaml", "w") as f:
         f.write(text_of(command('echo "1 loss $DL_HP_x"', name="by-file")))
-    same(slurmdl.run("by-file.yaml", local=True).wait(LONG).state, "completed", "of a file")
-    same(slurmdl.Experiment("by-file").dir, os.path.abspath("by-file-0001"), "found by its name")
-    same([n for n in os.listdir(".") if n.startswith(".slurmdl-")], [], "no file of a sweep's settings stays")
+    same(slurmdl.run("by-file.yaml", local=True).wait(LONG).state, "completed", "run() of a file")
+    same(slurmdl.Experiment("by-file").dir, os.path.abspath("by-file-0001"), "Experiment() finds an experiment by name")
+    same([n for n in os.listdir(".") if n.startswith(".slurmdl-")], [], "no temporary settings files remain")
     more = command('echo "1 loss 0"', searcher={"metric": "loss", "max_trials": 1, "warm_start": made})
     log = slurmdl.run(more, local=True, dir="below").wait(LONG).dir + "/log/000000/00000001"
-    ok('"known"' in open(log).read(), "searcher.warm_start takes an experiment")
+    ok('"known"' in open(log).read(), "searcher.warm_start accepts an Experiment")
 
 
 def ends():
-    with raises(slurmdl.Error, "same way: exit status 3: oops", "why all attempts fail"):
+    with raises(slurmdl.Error, "same way: exit status 3: oops", "wait() reports why all attempts failed"):
         slurmdl.run(command("echo oops; exit 3"), local=True).wait(LONG)
     sweep = slurmdl.run(command("sleep 1000"), local=True)
-    with raises(TimeoutError, "still running", "wait() for a time"):
+    with raises(TimeoutError, "still running", "wait(timeout=)"):
         sweep.wait(timeout=1)
     sweep.cancel(now=True)
-    same(sweep.state, "killed", "a sweep is cancelled")
+    same(sweep.state, "killed", "cancel() kills a sweep")
     script = "import slurmdl, json, sys; print(slurmdl.run(json.loads(sys.argv[1]), local=True).dir)"
     config = json.dumps(command("while [ ! -e go ]; do sleep 0.1; done; echo '1 loss 1'"))
     out = subprocess.run([sys.executable, "-c", script, config], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=LONG)
     sweep = slurmdl.Experiment(out.stdout.decode().strip())
-    ok(b"local workers end with this process" in out.stderr, "local workers end with the process that started them")
-    same(sweep.call("wait", "--timeout=1", good=(8, 10))[0] in (8, 10), True, "the sweep can go on")
+    ok(b"local workers end with this process" in out.stderr, "run() warns that local workers exit with the process")
+    same(sweep.call("wait", "--timeout=1", good=(8, 10))[0] in (8, 10), True, "a sweep survives the process that started it")
 
 
 def slurm():
@@ -185,16 +183,16 @@ def slurm():
             f.write(f'#!/bin/sh\necho "{name} $*" >>{os.path.abspath("calls")}\n' + ("echo 77\n" if name == "sbatch" else ""))
         os.chmod("bin/" + name, 0o755)
     path = os.environ["PATH"]
-    with raises(slurmdl.Error, "use local=True", "without Slurm"):
+    with raises(slurmdl.Error, "use local=True", "run() suggests local=True without Slurm"):
         os.environ["PATH"] = os.path.dirname(shutil.which("dl"))
         slurmdl.run(command("true"))
     os.environ["PATH"] = os.path.abspath("bin") + os.pathsep + path
     sweep = slurmdl.run(command("true", name="by-slurm"), workers=3)
-    same((os.path.basename(sweep.dir), sweep.state), ("by-slurm-0001", "running"), "a Slurm job")
+    same((os.path.basename(sweep.dir), sweep.state), ("by-slurm-0001", "running"), "run() submits a Slurm job")
     sweep.cancel(now=True)
-    same(sweep.state, "killed", "is cancelled")
+    same(sweep.state, "killed", "cancel() cancels a Slurm job")
     calls = open("calls").read()
-    ok("sbatch" in calls and "--array" in calls and "scancel" in calls, "by sbatch and scancel")
+    ok("sbatch" in calls and "--array" in calls and "scancel" in calls, "sbatch --array and scancel were called")
     os.environ["PATH"] = path
 
 
@@ -208,25 +206,25 @@ def errors():
         ({"max_trials": 3, "x": print}, "only numbers, strings, lists and dictionaries"),
         ({"max_trials": 3, "dir": "/nonexistent"}, "/nonexistent"),
     ):
-        with raises(slurmdl.Error, why, f"an error of dl: {why}"):
+        with raises(slurmdl.Error, why, f"run() reports an error of dl: {why}"):
             slurmdl.run(searched.of_module, local=True, **keys)
-    with raises(slurmdl.Error, "belong in it", "a file and keys"):
+    with raises(slurmdl.Error, "belong in it", "run() rejects keys together with a file"):
         slurmdl.run("by-file.yaml", max_trials=3)
-    with raises(slurmdl.Error, "not int", "neither"):
+    with raises(slurmdl.Error, "not int", "run() rejects a number"):
         slurmdl.run(3)
-    with raises(slurmdl.Error, "no experiment 'nowhere'", "an experiment that there is not"):
+    with raises(slurmdl.Error, "no experiment 'nowhere'", "Experiment() rejects an unknown name"):
         slurmdl.Experiment("nowhere")
     os.environ["DL_FUNCTION"] = "module:train"
-    with raises(slurmdl.Error, "put it under if __name__ == '__main__':", "a module that starts its own sweep again"):
+    with raises(slurmdl.Error, "put it under if __name__ == '__main__':", "run() rejects a module that starts its own sweep again"):
         slurmdl.run(searched.of_module)
     del os.environ["DL_FUNCTION"]
     path = os.environ.pop("PATH")
-    with raises(slurmdl.Error, "there is no program 'dl' in PATH", "without dl"):
+    with raises(slurmdl.Error, "there is no program 'dl' in PATH", "Experiment() reports that dl is missing"):
         slurmdl.Experiment("command")
     os.environ["PATH"] = path
     for module, call in (("pandas", "trials"), ("pandas", "metrics"), ("optuna", "study")):
         if not has(module):
-            with raises(slurmdl.Error, f"needs {module}: pip install {module}", f"{call}() without {module}"):
+            with raises(slurmdl.Error, f"needs {module}: pip install {module}", f"{call}() reports that {module} is missing"):
                 getattr(slurmdl.Experiment("train"), call)()
 
 
@@ -239,17 +237,17 @@ def looks():
         exp = slurmdl.Experiment("eyes")
         print("#", error)
     page = exp._repr_html_()
-    ok("<script" not in page and "&lt;script&gt;&amp;&quot;&#x27;" in page, "HTML is escaped")
-    ok(len(page) < 4000, "and small")
+    ok("<script" not in page and "&lt;script&gt;&amp;&quot;&#x27;" in page, "_repr_html_() escapes HTML")
+    ok(len(page) < 4000, "_repr_html_() is small")
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
         exp.watch()
-    same(out.getvalue().count("\n"), 1, "watch() ends with the sweep")
-    ok("\x1b" not in out.getvalue() + page.split("\u202e")[0], "no control characters")
-    same({t["metric"] for t in exp.read()["trials"]}, {None}, "dl show --json: infinity is null")
-    same(repr(exp), f"<slurmdl.{type(exp).__name__} {exp.dir}>", "repr")
+    same(out.getvalue().count("\n"), 1, "watch() returns when the sweep has ended")
+    ok("\x1b" not in out.getvalue() + page.split("\u202e")[0], "control characters are removed")
+    same({t["metric"] for t in exp.read()["trials"]}, {None}, "dl show --json prints infinity as null")
+    same(repr(exp), f"<slurmdl.{type(exp).__name__} {exp.dir}>", "repr()")
     same([c["type"] for c in exp.conditions(1) if c["status"]], ["Created", "Succeeded"], "conditions()")
-    same((exp.healing(1), exp.no_progress(1)), ([], None), "healing() and no_progress() of a trial that has ended")
+    same((exp.healing(1), exp.no_progress(1)), ([], None), "healing() and no_progress() are empty for a completed trial")
     with open(os.path.join(exp.dir, "trials", "0001", "a.1", "healing"), "w") as f:
         f.write("1700000000 node n2 does not answer; 2 ranks there\n1700000001 n2 is left out\n")
     same(
@@ -258,7 +256,7 @@ def looks():
             {"attempt": 1, "time": 1700000000.0, "text": "node n2 does not answer; 2 ranks there"},
             {"attempt": 1, "time": 1700000001.0, "text": "n2 is left out"},
         ],
-        "healing() has what was noticed and done",
+        "healing() returns the events",
     )
 
 
@@ -270,17 +268,17 @@ def frames():
         return skip("frames", "no pandas")
     exp = slurmdl.Experiment("train")
     trials = exp.trials()
-    same(list(trials["trial"]), [1, 2, 3, 4, 5, 6], "trials() in their order")
-    same([str(trials[c].dtype) for c in ("metric", "lr", "width", "length")], ["float64", "float64", "int64", "int64"], "types")
-    ok(set(trials["opt"]) <= set(SCALE) and all(isinstance(v, str) for v in trials["opt"]), "categories are texts")
+    same(list(trials["trial"]), [1, 2, 3, 4, 5, 6], "trials() is sorted by trial")
+    same([str(trials[c].dtype) for c in ("metric", "lr", "width", "length")], ["float64", "float64", "int64", "int64"], "trials() has typed columns")
+    ok(set(trials["opt"]) <= set(SCALE) and all(isinstance(v, str) for v in trials["opt"]), "trials() has categories as strings")
     metrics = exp.metrics()
-    same(list(metrics.columns), ["trial", "attempt", "step", "time", "epoch", "name", "value"], "metrics()")
-    same([type(n) for n in metrics["name"].unique()], [str], "names are texts")
-    same(len(metrics[metrics["trial"] == 2]), len(exp.metrics(trial=2)), "of one trial")
-    same(metrics.groupby("trial")["step"].apply(lambda s: s.is_monotonic_increasing).all(), True, "no value twice")
-    with raises(slurmdl.Error, "there is no trial 99", "of a trial that there is not"):
+    same(list(metrics.columns), ["trial", "attempt", "step", "time", "epoch", "name", "value"], "metrics() has the columns")
+    same([type(n) for n in metrics["name"].unique()], [str], "metrics() has names as strings")
+    same(len(metrics[metrics["trial"] == 2]), len(exp.metrics(trial=2)), "metrics(trial=) selects a trial")
+    same(metrics.groupby("trial")["step"].apply(lambda s: s.is_monotonic_increasing).all(), True, "metrics() has no value twice")
+    with raises(slurmdl.Error, "there is no trial 99", "metrics() rejects an unknown trial"):
         exp.metrics(trial=99)
-    ok(math.isnan(list(slurmdl.Experiment("eyes").trials()["metric"])[0]), "infinity is no number")
+    ok(math.isnan(list(slurmdl.Experiment("eyes").trials()["metric"])[0]), "trials() shows infinity as NaN")
     logged()
     planted()
     running()
@@ -289,8 +287,8 @@ def frames():
 def logged():
     conf = command("dl log loss=1 accuracy=0.5 loss/validation=nan", name="logged", searcher={"name": "single", "metric": "loss"})
     trials = slurmdl.run(conf, local=True).wait(LONG).trials()
-    same((trials["metric.accuracy"][0], str(trials["metric.accuracy"].dtype)), (0.5, "float64"), "a metric that is not optimised")
-    ok(math.isnan(trials["metric.loss_validation"][0]), "one that is no number")
+    same((trials["metric.accuracy"][0], str(trials["metric.accuracy"].dtype)), (0.5, "float64"), "trials() has metrics that are not optimized")
+    ok(math.isnan(trials["metric.loss_validation"][0]), "trials() shows a NaN metric as NaN")
 
 
 def planted():
@@ -306,24 +304,24 @@ def planted():
 
     with warnings.catch_warnings(record=True):
         warnings.simplefilter("always")
-        same(len(exp.metrics()), n, "links and pipes are not read")
+        same(len(exp.metrics()), n, "metrics() ignores symbolic links and pipes")
 
 
 def running():
     new = subprocess.run(["dl", "run", "--no-workers", "by-file.yaml"], stdout=subprocess.PIPE, timeout=LONG, check=True)
     exp = slurmdl.Experiment(new.stdout.decode().strip())
-    same((len(exp.trials()), len(exp.metrics()), exp.best()), (0, 0, None), "an experiment without trials")
-    ok("running" in exp._repr_html_(), "is shown")
-    with raises(slurmdl.Error, "there is no result yet", "and has no chart" if has("matplotlib") else "and no result"):
+    same((len(exp.trials()), len(exp.metrics()), exp.best()), (0, 0, None), "an experiment without trials has no results")
+    ok("running" in exp._repr_html_(), "_repr_html_() of an experiment without trials")
+    with raises(slurmdl.Error, "there is no result yet", "plot.history() without a result"):
         exp.plot.history()
     sweep = slurmdl.run(command("echo '1 loss 5'; while [ ! -e go ]; do sleep 0.1; done"), local=True, workers=1)
     end = time.monotonic() + LONG
     while len(sweep.metrics()) == 0 and time.monotonic() < end:
         time.sleep(0.2)
-    same((list(sweep.metrics()["value"]), sweep.state), ([5.0], "running"), "metrics of a trial that runs")
-    same((sweep.best(), list(sweep.trials()["state"])), (None, ["open"]), "trials, too")
+    same((list(sweep.metrics()["value"]), sweep.state), ([5.0], "running"), "metrics() of a running trial")
+    same((sweep.best(), list(sweep.trials()["state"])), (None, ["open"]), "trials() of a running trial")
     open("go", "w").close()
-    same(sweep.wait(LONG).state, "completed", "it goes on")
+    same(sweep.wait(LONG).state, "completed", "the running trial completes")
 
 
 def plots():
@@ -343,10 +341,10 @@ def plots():
         axes = call()
         axes.figure.savefig(name + ".png")
         ok(axes.lines and os.path.getsize(name + ".png") > 1000, f"plot: {name}")
-    same(plot.history().get_ylabel(), "loss", "names of axes")
-    with raises(slurmdl.Error, "no hyperparameter 'x'", "scatter() of one that there is not"):
+    same(plot.history().get_ylabel(), "loss", "plot.history() labels its axis")
+    with raises(slurmdl.Error, "no hyperparameter 'x'", "plot.scatter() rejects an unknown hyperparameter"):
         plot.scatter("x")
-    with raises(slurmdl.Error, "no trial has logged 'nothing'", "curves() of one that there is not"):
+    with raises(slurmdl.Error, "no trial has logged 'nothing'", "plot.curves() rejects an unknown metric"):
         plot.curves("nothing")
 
 
@@ -357,20 +355,20 @@ def studies():
 
     exp = slurmdl.Experiment("train")
     study = exp.study()
-    same(len(study.trials), 6, "a study has every trial")
+    same(len(study.trials), 6, "study() has every trial")
     done = [t for t in study.trials if t.state.name == "COMPLETE"]
-    same({t.user_attrs["length"] for t in done}, {4}, "a full training is complete")
-    ok({t.state.name for t in study.trials} <= {"COMPLETE", "PRUNED"}, "the others are pruned")
+    same({t.user_attrs["length"] for t in done}, {4}, "study(): fully trained trials are COMPLETE")
+    ok({t.state.name for t in study.trials} <= {"COMPLETE", "PRUNED"}, "study(): other trials are PRUNED")
     best = exp.trials().set_index("trial").loc[study.best_trial.number + 1]
-    same((study.best_value, study.best_params["lr"]), (best["metric"], best["lr"]), "values and parameters")
-    ok(all(t.intermediate_values for t in study.trials), "intermediate values")
+    same((study.best_value, study.best_params["lr"]), (best["metric"], best["lr"]), "study() has the best value and parameters")
+    ok(all(t.intermediate_values for t in study.trials), "study() has intermediate values")
     kinds = {name: type(d).__name__ for name, d in study.best_trial.distributions.items()}
     wanted = {"lr": "FloatDistribution", "opt": "CategoricalDistribution", "width": "IntDistribution"}
-    same(kinds, wanted, "distributions")
+    same(kinds, wanted, "study() has the distributions")
     two = slurmdl.run(searched.two, metric=["loss/a", "gain"], smaller_is_better=[True, False], max_trials=12, local=True, **FAST)
     front = two.wait(LONG).study()
-    same([d.name for d in front.directions], ["MINIMIZE", "MAXIMIZE"], "several metrics")
-    same(len(front.trials[3].values), 2, "their values")
+    same([d.name for d in front.directions], ["MINIMIZE", "MAXIMIZE"], "study() has the direction of each metric")
+    same(len(front.trials[3].values), 2, "study() has the value of each metric")
     if not has("plotly"):
         return skip("optuna.visualization", "no plotly")
     charts = optuna.visualization
@@ -396,7 +394,7 @@ def dashboard(study):
     environ = {"REQUEST_METHOD": "GET", "PATH_INFO": "/api/studies/0", "QUERY_STRING": "after=0", "SERVER_NAME": "x"}
     environ.update({"SERVER_PORT": "1", "wsgi.url_scheme": "http", "wsgi.input": io.BytesIO(), "wsgi.errors": sys.stderr})
     body = b"".join(app(environ, lambda status, *more: answer.update(status=status)))
-    same((answer["status"], len(json.loads(body)["trials"])), ("200 OK", 6), "optuna-dashboard shows them")
+    same((answer["status"], len(json.loads(body)["trials"])), ("200 OK", 6), "optuna-dashboard shows the trials")
 
 
 if __name__ == "__main__":

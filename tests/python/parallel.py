@@ -4,7 +4,7 @@
 import sys
 
 import torch
-from check import ok, raises, same
+from check import on_all, raises, same
 from torch.utils.data import TensorDataset
 
 import slurmdl
@@ -15,12 +15,7 @@ torch.set_num_threads(1)
 world = slurmdl.comm.init(timeout=200)
 rank, size = world.rank, world.size
 STEPS, BATCH = 12, 24
-
-
-def told(condition, name):
-    every = world.allgather_object(bool(condition))
-    if rank == 0:
-        ok(all(every), name if all(every) else f"{name} (not on ranks {[r for r, e in enumerate(every) if not e]})")
+told = on_all(world, rank)
 
 
 def make(kind="dense"):
@@ -79,32 +74,32 @@ for name, make_optimizer in (("SGD", sgd), ("Adam", adam)):
         for p in model.parameters():
             p.data.add_(rank)
     slurmdl.distributed.broadcast_state(model)
-    told(close(model, make(), 0), f"{name}: all begin with rank 0's weights")
+    told(close(model, make(), 0), f"{name}: broadcast_state() copies the weights of rank 0")
     optimizer = slurmdl.DistributedOptimizer(make_optimizer(model.parameters()), model.named_parameters())
-    told(isinstance(optimizer, (torch.optim.SGD, torch.optim.Adam)), f"{name}: it is still one")
+    told(isinstance(optimizer, (torch.optim.SGD, torch.optim.Adam)), f"{name}: the class of the optimizer is kept")
     train(model, optimizer, part=rank, parts=size)
-    told(close(model, serial(make_optimizer)), f"{name}: the same weights as one process with all data")
-    told(slurmdl.distributed.same_on_all(model.parameters()), f"{name}: bit for bit the same on all ranks")
+    told(close(model, serial(make_optimizer)), f"{name}: same weights as one process with all data")
+    told(slurmdl.distributed.same_on_all(model.parameters()), f"{name}: bit-identical on all ranks")
 model = make()
 optimizer = slurmdl.DistributedOptimizer(sgd(model.parameters()), model.named_parameters(), backward_passes_per_step=3)
 train(model, optimizer, part=rank, parts=size, passes=3)
-told(close(model, serial(sgd, passes=3)), "three passes a step")
+told(close(model, serial(sgd, passes=3)), "backward_passes_per_step=3")
 model = make()
 optimizer = slurmdl.DistributedOptimizer(sgd(model.parameters()), model.named_parameters(), predivide=2.0)
 train(model, optimizer, part=rank, parts=size)
-told(close(model, serial(sgd)), "divided before")
+told(close(model, serial(sgd)), "predivide=2.0")
 for compression, atol in (("f16", 0.02), ("bf16", 0.1)):
     model = make()
     optimizer = slurmdl.DistributedOptimizer(sgd(model.parameters()), model.named_parameters(), compression=compression)
     train(model, optimizer, part=rank, parts=size)
-    told(close(model, serial(sgd), atol), f"{compression}: nearly the same")
+    told(close(model, serial(sgd), atol), f"compression={compression}: nearly the same weights")
 for dense in (False, True):
     model = make("sparse")
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     optimizer = slurmdl.DistributedOptimizer(optimizer, model.named_parameters(), sparse_as_dense=dense)
     train(model, optimizer, "sparse", part=rank, parts=size)
     want = serial(lambda p: torch.optim.SGD(p, lr=0.1), "sparse")
-    told(close(model, want), "rows of an embedding" + (" as dense ones" if dense else ""))
+    told(close(model, want), "sparse gradients" + (", sparse_as_dense=True" if dense else ""))
 
 # zero_grad() before step(), clipped gradients, a step with a closure, schedulers
 model = make()
@@ -112,13 +107,13 @@ optimizer = slurmdl.DistributedOptimizer(sgd(model.parameters()), model.named_pa
 x, y = data()[rank:BATCH:size]
 f = torch.nn.CrossEntropyLoss()
 f(model(x), y).backward()
-with raises(RuntimeError, "still being sent", "zero_grad() too early"):
+with raises(RuntimeError, "still being sent", "zero_grad() is rejected while gradients are being sent"):
     optimizer.zero_grad()
 optimizer.synchronize()
 norm = torch.nn.utils.clip_grad_norm_(model.parameters(), 0.1)
 with optimizer.skip_synchronize():
     optimizer.step()
-told(len(set(world.allgather_object(float(norm)))) == 1, "the norm of the gradient is that of all")
+told(len(set(world.allgather_object(float(norm)))) == 1, "clip_grad_norm_() sees the reduced gradient on all ranks")
 
 
 def closure():
@@ -128,21 +123,21 @@ def closure():
     return loss
 
 
-told(optimizer.step(closure) > 0 and slurmdl.distributed.same_on_all(model.parameters()), "a step with a closure")
+told(optimizer.step(closure) > 0 and slurmdl.distributed.same_on_all(model.parameters()), "step() with a closure")
 scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1, 0.5)
 optimizer.step()
 scheduler.step()
-told(optimizer.param_groups[0]["lr"] == 0.05, "a scheduler")
+told(optimizer.param_groups[0]["lr"] == 0.05, "a scheduler of the distributed optimizer")
 model = make()
 optimizer = sgd(model.parameters())
 scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1, 0.5)
 optimizer = slurmdl.DistributedOptimizer(optimizer, model.named_parameters())
 train(model, optimizer, part=rank, parts=size)
-told(close(model, serial(sgd)), "a scheduler that was made before it")
+told(close(model, serial(sgd)), "a scheduler created before the distributed optimizer")
 if rank == 0:
-    with raises(ValueError, "already", "a distributed optimizer of one"):
+    with raises(ValueError, "already", "DistributedOptimizer() rejects a distributed optimizer"):
         slurmdl.DistributedOptimizer(optimizer, model.named_parameters())
-    with raises(ValueError, "lacks", "parameters that have no name"):
+    with raises(ValueError, "lacks", "DistributedOptimizer() rejects parameters without names"):
         slurmdl.DistributedOptimizer(sgd(make().parameters()), [("a", torch.zeros(1))])
 
 # a group with a frozen parameter, and rows for which some ranks have no gradient
@@ -160,20 +155,20 @@ for i in range(2):
         model["rows"](torch.tensor([rank])).sum().backward()
     want[: size if i == 0 else 1] -= 0.1 / size
     optimizer.step()
-told(torch.allclose(model["rows"].weight, want), "rows that some ranks have no gradient of")
+told(torch.allclose(model["rows"].weight, want), "a sparse parameter without a gradient on some ranks")
 late = torch.nn.Parameter(torch.ones(2))
 optimizer.add_param_group({"params": [late]})
 (late * (rank + 1)).sum().backward()
 optimizer.step()
-told(torch.allclose(late, torch.full((2,), 1 - 0.1 * (size + 1) / 2)), "a group of parameters that is added later")
+told(torch.allclose(late, torch.full((2,), 1 - 0.1 * (size + 1) / 2)), "add_param_group() after the start")
 rows = model["rows"]
 optimizer = torch.optim.SGD(rows.parameters(), lr=0.1)
 optimizer = slurmdl.DistributedOptimizer(optimizer, groups=[[rows.weight]])
 try:
     rows(torch.tensor([rank])).sum().backward()
-    told(False, "rows in a group are refused")
+    told(False, "sparse gradients in groups are rejected")
 except (ValueError, RuntimeError) as error:
-    told("leave it out of groups" in str(error), "rows in a group are refused")
+    told("leave it out of groups" in str(error), "sparse gradients in groups are rejected")
 
 # a layer that some ranks do not use
 model = make()
@@ -183,7 +178,7 @@ optimizer = slurmdl.DistributedOptimizer(sgd([p for _, p in named]), named)
 out = model(x)
 f(extra(out) if rank == 0 else out, y).backward()
 optimizer.step()
-told(slurmdl.distributed.same_on_all(extra.parameters()), "a layer that one rank alone has used")
+told(slurmdl.distributed.same_on_all(extra.parameters()), "a layer that only one rank has used")
 
 # with one rank, the gradients need no communication
 alone = slurmdl.comm.Comm(rank=0, size=1)
@@ -191,12 +186,12 @@ alone.submit = None  # must not be called
 model = make()
 optimizer = slurmdl.DistributedOptimizer(sgd(model.parameters()), model.named_parameters(), predivide=3.0, comm=alone)
 train(model, optimizer)
-told(close(model, serial(sgd), 0), "one rank: its gradients are neither sent nor waited for")
+told(close(model, serial(sgd), 0), "one rank: gradients are not sent")
 del alone.submit
 optimizer = slurmdl.DistributedOptimizer(sgd(model.parameters()), model.named_parameters(), compression="f16", comm=alone)
 f(model(x), y).backward()
 optimizer.synchronize()
-told(all(torch.equal(p.grad, p.grad.half().float()) for p in model.parameters()), "one rank: they are rounded where asked")
+told(all(torch.equal(p.grad, p.grad.half().float()) for p in model.parameters()), "one rank: compression still rounds the gradients")
 alone.close()
 
 # ---- the state of an optimizer
@@ -207,7 +202,7 @@ if rank == 0:
 slurmdl.distributed.broadcast_state(model)
 slurmdl.distributed.broadcast_state(optimizer)
 states = [v for s in optimizer.state.values() for v in s.values() if isinstance(v, torch.Tensor)]
-told(len(states) >= 12 and slurmdl.distributed.same_on_all(states), "Adam's moments from rank 0")
+told(len(states) >= 12 and slurmdl.distributed.same_on_all(states), "broadcast_state() copies the moments of Adam")
 
 # ---- DistributedDataParallel
 if size > 1 and torch.distributed.is_available():
@@ -218,7 +213,7 @@ if size > 1 and torch.distributed.is_available():
         state = slurmdl.distributed.HookState(compression=compression, name="ddp." + compression)
         ddp.register_comm_hook(state, slurmdl.distributed.hook)
         train(model, sgd(model.parameters()), part=rank, parts=size, call=ddp)
-        told(close(model, serial(sgd), atol), f"DistributedDataParallel, {compression}: the same weights")
+        told(close(model, serial(sgd), atol), f"DistributedDataParallel, {compression}: same weights")
     torch.distributed.destroy_process_group()
 
 world.close()

@@ -50,10 +50,10 @@ tree = {
 }
 slurmdl.torch.save(tree, "tree.h5", step=4)
 got = slurmdl.torch.load("tree.h5")
-ok(equal(tree, got), "a tree of whatever a state_dict can have is the same again")
-same(got["state"]["a/b"].data_ptr(), got["state"][""].data_ptr(), "a tensor that is there twice is saved once")
+ok(equal(tree, got), "load() returns the tree that save() saved")
+same(got["state"]["a/b"].data_ptr(), got["state"][""].data_ptr(), "a shared tensor is saved once and stays shared")
 with h5py.File("tree.h5") as f:
-    ok((f["data/ordered/b"][:] == [0, 1, 2]).all() and "structure" in f, "tensors are datasets")
+    ok((f["data/ordered/b"][:] == [0, 1, 2]).all() and "structure" in f, "tensors are HDF5 datasets")
 slashes = {
     "loss": torch.ones(1), "loss/val": torch.ones(1) * 2, "loss/val/top": torch.ones(1) * 3, "x/y/z": torch.ones(1) * 4,
     "x": torch.ones(1) * 5, "x/y": torch.ones(1) * 6, "loss~2": torch.ones(1) * 7, "loss~2/a": torch.ones(1) * 8,
@@ -62,15 +62,15 @@ slashes = {
 }  # fmt: skip
 for order, name in ((slashes, "slashes.h5"), (dict(reversed(slashes.items())), "reversed.h5")):
     slurmdl.torch.save(order, name)
-    ok(equal(order, slurmdl.torch.load(name)), "names with slashes, one of which begins with another: " + name)
+    ok(equal(order, slurmdl.torch.load(name)), "names with slashes that are prefixes of each other: " + name)
 tensors = [n for n in slurmdl.load("tree.h5") if n != "structure"]
-same(len(tensors), 16, "each one of its own")
+same(len(tensors), 16, "each distinct tensor has its own dataset")
 if hasattr(torch, "float8_e4m3fnuz"):
     odd = torch.ones(2).to(torch.float8_e4m3fnuz)
     slurmdl.torch.save([odd], "odd.h5")
     (back,) = slurmdl.torch.load("odd.h5")
-    ok(back.dtype == odd.dtype and torch.equal(back.float(), odd.float()), "so is a type of torch's alone")
-with raises(slurmdl.Error, "slurmdl.load", "another checkpoint is refused"):
+    ok(back.dtype == odd.dtype and torch.equal(back.float(), odd.float()), "a type that only torch has")
+with raises(slurmdl.Error, "slurmdl.load", "load() rejects a checkpoint of slurmdl.dump()"):
     slurmdl.dump("plain.h5", {"a": np.zeros(2)})
     slurmdl.torch.load("plain.h5")
 
@@ -136,39 +136,39 @@ for kind in ("sgd", "adam", "adamw", "rmsprop", "adagrad", "lbfgs"):
         restored = slurmdl.torch.restore_model(run, model=other, optimizer=optimizer, scheduler=schedule)
         random_got = torch.rand(1)
         got = [other.state_dict(), optimizer.state_dict(), schedule.state_dict()]
-        ok(equal(pickle.loads(wanted), got), f"{kind}: model, optimizer and schedule are as they were")
-        ok(all(got[0][n].data_ptr() == p for n, p in where.items()), f"{kind}: in the memory where they are")
+        ok(equal(pickle.loads(wanted), got), f"{kind}: model, optimizer and scheduler are restored")
+        ok(all(got[0][n].data_ptr() == p for n, p in where.items()), f"{kind}: tensors are restored in place")
         same(
             (restored.step, equal(restored.extra, ("x", half)), other.calls),
             (5, True, 3),
-            f"{kind}: with what goes with them",
+            f"{kind}: step, extra and extra state are restored",
         )
-        ok(random_got == random_wanted, f"{kind}: and the random numbers go on")
+        ok(random_got == random_wanted, f"{kind}: the random state is restored")
         parts = slurmdl.torch.load(kind)
         got = [parts[name] for name in ("model", "optimizer", "scheduler")]
-        ok(equal(pickle.loads(wanted), got), f"{kind}: load() has them without a run, and without a model")
-        ok(equal(parts["extra"], ("x", half)), f"{kind}: and what goes with them")
+        ok(equal(pickle.loads(wanted), got), f"{kind}: load() works without a run and a model")
+        ok(equal(parts["extra"], ("x", half)), f"{kind}: load() has extra")
         step(net, optimizer)
         slurmdl.torch.save_model(run, 6, model=other, optimizer=optimizer, scheduler=schedule)
 
 with slurmdl.Run("sgd") as run:
     net, optimizer = make("sgd")
-    with raises(slurmdl.Error, "has no loader", "a part that was not saved is told"):
+    with raises(slurmdl.Error, "has no loader", "restore_model() reports a part that was not saved"):
         slurmdl.torch.restore_model(run, model=net, loader=slurmdl.torch.ResumableLoader([1]))
     net.b = torch.nn.Linear(4, 5)
-    with raises((RuntimeError, slurmdl.Error), "size mismatch", "so is another shape"):
+    with raises((RuntimeError, slurmdl.Error), "size mismatch", "restore_model() rejects another shape"):
         slurmdl.torch.restore_model(run, model=net)
 with slurmdl.Run("fresh") as run:
-    same(slurmdl.torch.restore_model(run, model=net), None, "without a checkpoint nothing is restored")
+    same(slurmdl.torch.restore_model(run, model=net), None, "restore_model() returns None without a checkpoint")
     several = {"g": make("sgd")[0], "d": make("adam")[0]}
     slurmdl.torch.save_model(run, 1, model=several)
     wanted = pickle.dumps({k: m.state_dict() for k, m in several.items()})
     for m in several.values():
         torch.nn.init.zeros_(m.b.weight)
     slurmdl.torch.restore_model(run, model=several)
-    ok(equal(pickle.loads(wanted), {k: m.state_dict() for k, m in several.items()}), "several models")
+    ok(equal(pickle.loads(wanted), {k: m.state_dict() for k, m in several.items()}), "several models are restored")
     saved = slurmdl.load("fresh")
-    ok("model/g/norm.weight" in saved and saved["model/g/a.weight"].shape == (3, 2, 3, 3), "by their names")
+    ok("model/g/norm.weight" in saved and saved["model/g/a.weight"].shape == (3, 2, 3, 3), "several models are saved by their names")
 
 # ---- skip a checkpoint with damaged tensors
 with slurmdl.Run("damaged") as run:
@@ -186,15 +186,15 @@ with slurmdl.Run("damaged") as run:
         f.write(b"damage")
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        same(slurmdl.torch.restore_model(run, model=net, optimizer=optimizer).step, 1, "the one before is restored")
-    ok(equal(pickle.loads(wanted), [net.state_dict(), optimizer.state_dict()]), "all of it")
-    ok("skipped" in str(said[0].message) and said[0].filename.endswith("torch.py"), "and that is said")
+        same(slurmdl.torch.restore_model(run, model=net, optimizer=optimizer).step, 1, "restore_model() skips a damaged checkpoint")
+    ok(equal(pickle.loads(wanted), [net.state_dict(), optimizer.state_dict()]), "all parts come from the older checkpoint")
+    ok("skipped" in str(said[0].message) and said[0].filename.endswith("torch.py"), "restore_model() warns about the checkpoint that it skips")
     run.unprotect()
     slurmdl.torch.save_model(run, 3, model=net, optimizer=optimizer)
-    same(slurmdl.torch.restore_model(run, model=net).step, 3, "after unprotect() it is saved all the same")
+    same(slurmdl.torch.restore_model(run, model=net).step, 3, "save_model() works after unprotect()")
     at = slurmdl.torch.restore_model(run, model=net) or 0
-    same((at, at + 1, list(range(at, 5))), (3, 4, [3, 4]), "restore_model() or 0 is a step, as of restore()")
-    same(tuple(slurmdl.torch.restore_model(run, model=net))[0], 3, "and can be taken apart")
+    same((at, at + 1, list(range(at, 5))), (3, 4, [3, 4]), "restore_model() or 0 is a step, as with restore()")
+    same(tuple(slurmdl.torch.restore_model(run, model=net))[0], 3, "the result of restore_model() unpacks")
 
 
 # ---- wrappers do not change the names of parameters
@@ -241,7 +241,7 @@ for i, (name, wrap) in enumerate(ways.items()):
         slurmdl.torch.restore_model(run, model=plain)
         saved = slurmdl.torch.load("wrapped")["model"]
         right = list(saved) == list(plain.state_dict()) and saved._metadata == plain.state_dict()._metadata
-        ok(right and all(t.eq(i + 1).all() for t in plain.state_dict().values()), f"{name}: saved as the bare model")
+        ok(right and all(t.eq(i + 1).all() for t in plain.state_dict().values()), f"{name}: saved like the bare model")
         wrapped = {way: blocks(0.0) for way in ways}
         for way, net in wrapped.items():
             before = net.state_dict()
@@ -266,9 +266,9 @@ with slurmdl.Run("twice") as run:
     net, other = Twice(), Twice()
     slurmdl.torch.save_model(run, 1, model=net)
     slurmdl.torch.restore_model(run, model=other)
-    ok(equal(net.state_dict(), other.state_dict()) and other.fast._orig_mod is other.block, "a block that is there twice")
+    ok(equal(net.state_dict(), other.state_dict()) and other.fast._orig_mod is other.block, "a block that is registered twice")
     names = [n[len("model/") :] for n in slurmdl.load("twice") if n.startswith("model/")]
-    ok("module/weight" in "/".join(names).replace(".", "/") and len(names) == 6, "what is named like a wrapper keeps its name")
+    ok("module/weight" in "/".join(names).replace(".", "/") and len(names) == 6, "modules named like a wrapper keep their names")
 
 # ---- lazy modules that have not seen data yet
 with warnings.catch_warnings():
@@ -279,17 +279,17 @@ is_lazy = torch.nn.parameter.is_lazy
 with slurmdl.Run("lazy") as run:
     slurmdl.torch.save_model(run, 1, model=first)
     slurmdl.torch.restore_model(run, model=second)
-    ok(is_lazy(second[0].weight) and is_lazy(second[1].running_mean), "a lazy model is saved and restored as one")
+    ok(is_lazy(second[0].weight) and is_lazy(second[1].running_mean), "a lazy model is saved and restored")
     first(torch.randn(4, 2))
-    with raises(slurmdl.Error, "was saved before its module had seen data", "not into one that has seen data"):
+    with raises(slurmdl.Error, "was saved before its module had seen data", "a lazy checkpoint is rejected by an initialized model"):
         slurmdl.torch.restore_model(run, model=first)
     slurmdl.torch.save_model(run, 2, model=first)
     slurmdl.torch.restore_model(run, model=third)
-    ok(equal(first.state_dict(), third.state_dict()), "what has seen data is restored into one that has not")
+    ok(equal(first.state_dict(), third.state_dict()), "an initialized checkpoint is restored into a lazy model")
     third(torch.randn(4, 2))
     slurmdl.torch.save_model(run, 3, model={"a": fourth, "b": third})
     slurmdl.torch.restore_model(run, model={"b": second})
-    ok(equal(third.state_dict(), second.state_dict()), "beside one that is still lazy, too")
+    ok(equal(third.state_dict(), second.state_dict()), "one of two models is restored if the other is lazy")
 
 
 # ---- a failed restore changes nothing, or reports what it changed
@@ -297,7 +297,7 @@ def kept(net, optimizer, call, kind, text, name):
     before = pickle.dumps([net.state_dict(), optimizer.state_dict()])
     with raises(kind, text, name):
         call()
-    ok(equal(pickle.loads(before), [net.state_dict(), optimizer.state_dict()]), name + ", and nothing has changed")
+    ok(equal(pickle.loads(before), [net.state_dict(), optimizer.state_dict()]), name + ": nothing has changed")
 
 
 with slurmdl.Run("refused") as run:
@@ -316,9 +316,9 @@ with slurmdl.Run("refused") as run:
     other = make("sgd")[0]
     adam = torch.optim.Adam([{"params": [other.b.weight]}, {"params": [other.b.bias]}])
     call = lambda: slurmdl.torch.restore_model(run, model=other, optimizer=adam)  # noqa: E731
-    kept(other, adam, call, slurmdl.Error, "have [2] parameters, those of the optimizer [1, 1]", "another number of groups")
+    kept(other, adam, call, slurmdl.Error, "have [2] parameters, those of the optimizer [1, 1]", "another number of parameter groups")
     call = lambda: slurmdl.torch.restore_model(run, model=[other, other], optimizer=adam)  # noqa: E731
-    kept(other, adam, call, slurmdl.Error, "the checkpoint has only one, expected 2", "a list of models")
+    kept(other, adam, call, slurmdl.Error, "the checkpoint has only one, expected 2", "a list of models for a single one")
 
     class Strange:
         def state_dict(self):
@@ -328,14 +328,14 @@ with slurmdl.Run("refused") as run:
             raise KeyError("b")
 
     slurmdl.torch.save_model(run, 2, model=net, scheduler=Strange())
-    with raises(KeyError, "has changed, in whole or in part: model, scheduler", "a part that refuses its state: what was changed"):
+    with raises(KeyError, "has changed, in whole or in part: model, scheduler", "a failed load_state_dict() reports which parts have changed"):
         slurmdl.torch.restore_model(run, model=other, scheduler=Strange())
     slurmdl.torch.save_model(run, 3, model=[net, net])
     one, two, three = (make("sgd")[0] for _ in range(3))
     with raises(slurmdl.Error, "the checkpoint has 2, expected 3", "more models than were saved"):
         slurmdl.torch.restore_model(run, model=[one, two, three])
     slurmdl.torch.restore_model(run, model=[one, two])
-    ok(equal(two.state_dict(), net.state_dict()), "as many as were saved")
+    ok(equal(two.state_dict(), net.state_dict()), "the same number of models")
 
 # ---- some or all files are damaged
 with slurmdl.Run("cut") as run:
@@ -349,19 +349,19 @@ with slurmdl.Run("cut") as run:
         os.truncate(f"{run.dir}/ckpt/{at:08}.h5", 100)
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        same(slurmdl.torch.restore_model(run, model=net).step, 2, "two damaged files are passed over")
-    same(len(said), 1, "that is said once")
+        same(slurmdl.torch.restore_model(run, model=net).step, 2, "restore_model() skips two damaged files")
+    same(len(said), 1, "restore_model() warns once about both files")
     text = str(said[0].message)
-    ok("00000004.h5" in text and "00000003.h5" in text and "00000002.h5" not in text, "with the names of both")
+    ok("00000004.h5" in text and "00000003.h5" in text and "00000002.h5" not in text, "the warning names both files")
     with open(f"{run.dir}/ckpt/00000002.h5", "r+b") as f:
         f.write(bytes(os.path.getsize(f.name) // 2))
     os.unlink(f"{run.dir}/ckpt/00000001.h5")
     os.symlink("/nonexistent/1", f"{run.dir}/ckpt/00000001.h5")
     try:
         slurmdl.torch.restore_model(run, model=net)
-        ok(False, "all files are damaged")
+        ok(False, "restore_model() fails if all files are damaged")
     except slurmdl.Error as error:
-        ok(all(f"{at:08}.h5" in str(error) for at in (1, 2, 3, 4)), "all files are damaged: all are named")
+        ok(all(f"{at:08}.h5" in str(error) for at in (1, 2, 3, 4)), "restore_model() names all files if all are damaged")
 
 # ---- go back to an older step with the command in slurmdl(3)
 with slurmdl.Run("back") as run:
@@ -373,9 +373,9 @@ with open(os.path.join(os.environ["srcdir"], "doc/slurmdl.3")) as f:
     command = next(line for line in f if line.startswith("for f in")).replace("\\-", "-")
 subprocess.run(["sh", "-c", command], env=dict(os.environ, trial="back", step="5"), check=True)
 with slurmdl.Run("back") as run:
-    same(slurmdl.torch.restore_model(run, model=net).step, 5, "the command of slurmdl(3) goes back to step 5")
+    same(slurmdl.torch.restore_model(run, model=net).step, 5, "the command in slurmdl(3) returns to step 5")
     slurmdl.torch.save_model(run, 6, model=net)
-    same(slurmdl.torch.restore_model(run, model=net).step, 6, "and training goes on from there")
+    same(slurmdl.torch.restore_model(run, model=net).step, 6, "training continues from step 5")
 
 # ---- random states, restored by another number of ranks
 def ranks(n, *words):
@@ -398,16 +398,16 @@ with slurmdl.init() as run:
     print(random.random(), torch.rand(1).item(), numpy.random.rand())
 """)
 alone = ranks(1, "1")
-same(ranks(1, "load"), alone, "the random state of one rank")
+same(ranks(1, "load"), alone, "random state: one rank restores its own")
 both = ranks(2, "load")
-same(both[0], alone[0], "of one rank by two: rank 0 has its own")
-ok(not set(both[1]) & set(both[0]) and len(set(both[1])) == 3, "rank 1 another one")
-same(ranks(2, "load"), both, "that is always the same")
+same(both[0], alone[0], "random state: one to two ranks: rank 0 keeps its state")
+ok(not set(both[1]) & set(both[0]) and len(set(both[1])) == 3, "random state: one to two ranks: rank 1 gets another")
+same(ranks(2, "load"), both, "random state: one to two ranks: the result is reproducible")
 two = ranks(2, "2")
-same(ranks(1, "load"), two[:1], "of two ranks by one")
+same(ranks(1, "load"), two[:1], "random state: two ranks to one")
 three = ranks(3, "load")
-same(three[:2], two, "of two by three")
-ok(not set(three[2]) & set(two[0] + two[1]), "and the third another one")
+same(three[:2], two, "random state: two to three ranks: both keep their state")
+ok(not set(three[2]) & set(two[0] + two[1]), "random state: two to three ranks: the third gets another")
 
 # ---- unusual names and values
 odd = {
@@ -418,7 +418,7 @@ odd = {
 }  # fmt: skip
 with slurmdl.Run("odd") as run:
     slurmdl.torch.save_model(run, 1, model=make("sgd")[0], extra=odd)
-    ok(equal(odd, slurmdl.torch.restore_model(run).extra), "names and values of all kinds")
+    ok(equal(odd, slurmdl.torch.restore_model(run).extra), "unusual names and values")
 with slurmdl.Run("groups") as run:
     net = blocks(1.0)
     groups = lambda net: torch.optim.AdamW([  # noqa: E731
@@ -430,7 +430,7 @@ with slurmdl.Run("groups") as run:
     other = blocks(0.0)
     again = groups(other)
     slurmdl.torch.restore_model(run, model=compiled(other), optimizer=again)
-    ok(equal(optimizer.state_dict(), again.state_dict()), "several groups, of which one is empty and one has no state")
+    ok(equal(optimizer.state_dict(), again.state_dict()), "parameter groups that are empty or have no state")
 with slurmdl.Run("parametrized") as run:
     def normed():
         return torch.nn.utils.parametrizations.spectral_norm(OptimizedModule(torch.nn.Linear(3, 3))._orig_mod)
@@ -451,21 +451,21 @@ with slurmdl.Run("tensor") as run:
     run.save(1)
     t.zero_()
     run.restore()
-    ok(torch.equal(t, torch.arange(6.0).reshape(2, 3)), "a tensor is protected")
-    with raises(ValueError, "t: the tensor is not contiguous", "one that is not contiguous is not"):
+    ok(torch.equal(t, torch.arange(6.0).reshape(2, 3)), "a protected tensor is restored")
+    with raises(ValueError, "t: the tensor is not contiguous", "protect() rejects a tensor that is not contiguous"):
         run.protect("t", t.t())
-    with raises(ValueError, "conj", "nor one whose memory is not what it says"):
+    with raises(ValueError, "conj", "protect() rejects a conjugate view"):
         run.protect("c", imaginary.conj())
     run.protect("none", torch.zeros(0, 3))
     run.save(2)
-    same(slurmdl.load(run.dir + "/ckpt/00000002.h5")["none"].shape, (0, 3), "an empty one is")
+    same(slurmdl.load(run.dir + "/ckpt/00000002.h5")["none"].shape, (0, 3), "protect() accepts an empty tensor")
     run.log("loss", torch.tensor(1.5, requires_grad=True), 1)
     run.histogram("weights", torch.randn(100, 2).t(), 1)
     run.vector("v", torch.arange(3, dtype=torch.bfloat16), 1)
     run.flush()
-    same(slurmdl.read_metrics(run.dir)["value"].tolist(), [1.5], "a tensor is logged")
+    same(slurmdl.read_metrics(run.dir)["value"].tolist(), [1.5], "log() accepts a tensor")
     weights = [r["value"] for r in slurmdl.read_records(run.dir) if r["name"] == "weights"]
-    same(sum(weights[0]["counts"].tolist()), 200, "and its histogram")
+    same(sum(weights[0]["counts"].tolist()), 200, "histogram() accepts a tensor")
 
 
 # ---- the order of the data
@@ -484,33 +484,33 @@ def loader(**options):
 
 whole = [order(l) for l in [loader()] for _ in range(3)]
 same(
-    (sorted(sum(whole[0], [])), len(whole[0]), len(loader())), (list(range(23)), 6, 6), "an epoch has each sample once"
+    (sorted(sum(whole[0], [])), len(whole[0]), len(loader())), (list(range(23)), 6, 6), "ResumableLoader: an epoch has each sample once"
 )
-ok(whole[0] != whole[1] and whole[1] != whole[2], "epochs differ")
+ok(whole[0] != whole[1] and whole[1] != whole[2], "ResumableLoader: epochs differ")
 first = loader()
 order(first)
 head = order(first, 2)
 second = loader(seed=99)
 second.load_state_dict(first.state_dict())
-same((head + order(second), order(second)), (whole[1], whole[2]), "in mid-epoch it goes on exactly there")
-same((first.epoch, first.position, second.epoch, second.position), (1, 2, 3, 0), "and knows where it is")
+same((head + order(second), order(second)), (whole[1], whole[2]), "ResumableLoader resumes in mid-epoch")
+same((first.epoch, first.position, second.epoch, second.position), (1, 2, 3, 0), "ResumableLoader: epoch and position")
 ranks = [order(loader(rank=r, size=3)) for r in range(3)]
 same(
     (sorted(set(sum(sum(ranks, []), []))), [len(sum(r, [])) for r in ranks]),
     (list(range(23)), [8, 8, 8]),
-    "ranks share an epoch",
+    "ResumableLoader: ranks share an epoch",
 )
-same(len(order(loader(drop_last=True))), 5, "the last batch may be dropped")
+same(len(order(loader(drop_last=True))), 5, "ResumableLoader: drop_last")
 third = loader()
 order(third, 4)
 fourth = loader(rank=0, size=2)
 fourth.load_state_dict(third.state_dict())
-same(fourth.position, 2, "another number of ranks goes on at the same sample")
-with raises(TypeError, "has no length", "what has no length is refused"):
+same(fourth.position, 2, "ResumableLoader resumes at the same sample with another number of ranks")
+with raises(TypeError, "has no length", "ResumableLoader rejects a dataset without a length"):
     slurmdl.torch.ResumableLoader(iter([1]))
-with raises(ValueError, "not 0", "and so are empty batches"):
+with raises(ValueError, "not 0", "ResumableLoader rejects batch_size=0"):
     slurmdl.torch.ResumableLoader([1], batch_size=0)
-with raises(TypeError, "no argument 'sampler'", "a sampler of its own is refused"):
+with raises(TypeError, "no argument 'sampler'", "ResumableLoader rejects a sampler"):
     loader(sampler=None)
-with raises(ValueError, "had 23 samples", "so is another dataset"):
+with raises(ValueError, "had 23 samples", "ResumableLoader rejects the state of another dataset"):
     slurmdl.torch.ResumableLoader([1, 2]).load_state_dict(third.state_dict())

@@ -20,7 +20,7 @@ from check import ok, same, skip
 try:
     from torch.distributed.fsdp import FullyShardedDataParallel, ShardingStrategy, fully_shard
 except (ImportError, ValueError):
-    skip("models that are spread over ranks", f"PyTorch {torch.__version__} has no fully_shard()")
+    skip("sharded models", f"PyTorch {torch.__version__} has no fully_shard()")
     sys.exit()
 
 import h5py
@@ -168,8 +168,8 @@ def chained(told, kind, wait=True):
     restored = slurmdl.torch.restore_model(run, **parts)
     step = restored.step if restored else 0
     if restored:
-        told(same_values(gathered(parts["model"], parts["optimizer"]), kept()), "what was saved is restored")
-        told(restored.extra["from"] == [step, "x"], "with what goes with it")
+        told(same_values(gathered(parts["model"], parts["optimizer"]), kept()), "the state of the previous world is restored")
+        told(restored.extra["from"] == [step, "x"], "extra is restored")
     step = go_on(parts, step)
     with NoGather(kind):
         slurmdl.torch.save_model(run, step, **parts, extra={"from": [step, "x"]}, wait=wait)
@@ -179,10 +179,10 @@ def chained(told, kind, wait=True):
     run.wait()
     again = begin(kind, seed=3)
     slurmdl.torch.restore_model(run, **again)
-    told(equal(gathered(again["model"], again["optimizer"]), now), "the same ranks have the same again")
+    told(equal(gathered(again["model"], again["optimizer"]), now), "the same ranks restore their own state")
     go_on(again, step)
-    told(equal(gathered(again["model"], again["optimizer"]), then), "and go on as they did")
-    told(again["scheduler"].state_dict() == parts["scheduler"].state_dict(), "with the same learning rate")
+    told(equal(gathered(again["model"], again["optimizer"]), then), "training continues with the same result")
+    told(again["scheduler"].state_dict() == parts["scheduler"].state_dict(), "the scheduler is restored")
     run.close()
     if dist.get_rank() == 0:
         with open("all.pickle", "wb") as f:
@@ -211,13 +211,13 @@ def check_file(folder, name):
     """Check that h5py reads whole tensors from the checkpoint of the last world."""
     (net, state), step = kept(), int(open("step").read())
     path, found = slurmdl.newest(folder)
-    same(found, step, f"{name}: the newest checkpoint is that of the last world")
+    same(found, step, f"{name}: newest() finds the checkpoint of the last world")
     with h5py.File(path) as f:
         wrong = [n for n, x in net.items() if not torch.equal(torch.tensor(f[f"model/{n}"][()]), x)]
         moments = [torch.tensor(f[f"optimizer/state/{i}/exp_avg"][()]) for i in range(len(state["state"]))]
-    same(wrong, [], f"{name}: h5py reads whole tensors")
+    same(wrong, [], f"{name}: h5py reads whole parameters")
     found = [any(torch.equal(m, s["exp_avg"]) for m in moments) for s in state["state"].values()]
-    ok(len(found) >= 10 and all(found), f"{name}: and those of the optimizer")
+    ok(len(found) >= 10 and all(found), f"{name}: h5py reads whole optimizer moments")
 
 
 def check_commands(name):
@@ -236,15 +236,11 @@ def check_commands(name):
     listed = json.loads(dl("ls", "--json", path))
     shards = {t["name"]: t["shards"] for t in listed["tensors"]}
     same((listed["step"], shards["model/second.weight"]), (step, 3), f"{name}: dl ckpt ls")
-    same(
-        dl("extract", "--format=raw", "--output=w.raw", path, "model/second.weight"),
-        "w.raw\n",
-        f"{name}: dl ckpt extract",
-    )
+    same(dl("extract", "--format=raw", "--output=w.raw", path, "model/second.weight"), "w.raw\n", f"{name}: dl ckpt extract")
     with open("w.raw", "rb") as f:
         ok(
             torch.equal(torch.frombuffer(bytearray(f.read()), dtype=torch.float32).reshape(7, 10), weight),
-            f"{name}: whole",
+            f"{name}: dl ckpt extract: values",
         )
     dl("export", path, "all.safetensors")
     with open("all.safetensors", "rb") as f:
@@ -255,7 +251,7 @@ def check_commands(name):
     same(about["shape"], [7, 10], f"{name}: dl ckpt export")
     ok(
         torch.equal(torch.frombuffer(bytearray(data), dtype=torch.float32).reshape(7, 10), weight),
-        f"{name}: and its data",
+        f"{name}: dl ckpt export: values",
     )
 
 
@@ -278,34 +274,32 @@ def pieces(told):
         part = whole
         for d, (at, n) in enumerate(zip(x.offset, x.local.shape)):
             part = part.narrow(d, at, n)
-        told(torch.equal(part, x.local), f"{places}: a part and its place")
+        told(torch.equal(part, x.local), f"{places}: slab and offset")
         counted = torch.tensor(x.local.numel() if x.writes else 0)
         dist.all_reduce(counted)
         told(counted == whole.numel(), f"{places}: each number is written once")
     partial = DTensor.from_local(torch.ones(3), mesh, [Partial(), Replicate()])
-    told.raises(TypeError, "x: is a partial sum", "partial sums are refused", slab_of, partial, "x")
+    told.raises(TypeError, "x: is a partial sum", "slab_of() rejects a partial sum", slab_of, partial, "x")
     strided = DTensor.from_local(torch.ones(2), mesh, [Shard(0), _StridedShard(0, split_factor=2)])
-    told.raises(TypeError, "x: a rank has several pieces", "so are several pieces of a rank", slab_of, strided, "x")
+    told.raises(TypeError, "x: a rank has several pieces", "slab_of() rejects several pieces on a rank", slab_of, strided, "x")
     run = slurmdl.Run("pieces")
-    told.raises(TypeError, "spread over ranks", "a tensor that is protected by itself", run.protect, "x", partial)
+    told.raises(TypeError, "spread over ranks", "protect() rejects a DTensor", run.protect, "x", partial)
     told.raises(
-        TypeError, "save_model()", "a file of one process", slurmdl.torch.save, [distribute_tensor(whole, mesh)], "x"
+        TypeError, "save_model()", "save() rejects a DTensor", slurmdl.torch.save, [distribute_tensor(whole, mesh)], "x"
     )
     run.close()
     net = torch.nn.Module()
     net.x = torch.nn.Parameter(partial)
     run = slurmdl.Run("pieces")
     told.raises(
-        TypeError, "model/x: is a partial", "so is a model with them", slurmdl.torch.save_model, run, 1, model=net
+        TypeError, "model/x: is a partial", "save_model() rejects a partial sum", slurmdl.torch.save_model, run, 1, model=net
     )
     stage = torch.nn.Module()
-    stage.register_parameter(
-        f"x{dist.get_rank() // 2}", torch.nn.Parameter(distribute_tensor(whole, mesh["b"], [Shard(0)]))
-    )
+    stage.register_parameter(f"x{dist.get_rank() // 2}", torch.nn.Parameter(distribute_tensor(whole, mesh["b"], [Shard(0)])))
     told.raises(
-        slurmdl.Error, "no rank protects a slab", "stages of a pipeline", slurmdl.torch.save_model, run, 1, model=stage
+        slurmdl.Error, "no rank protects a slab", "save_model() rejects pipeline stages", slurmdl.torch.save_model, run, 1, model=stage
     )
-    told(slurmdl.newest("pieces") is None, "nothing was saved of what was refused")
+    told(slurmdl.newest("pieces") is None, "rejected models leave no checkpoint")
     run.close()
 
 
@@ -331,27 +325,25 @@ def some(told):
     got = hold(0)
     where = [p.to_local().data_ptr() for p in (got["a"].x, got["b"].t)]
     slurmdl.torch.restore_model(run, model=got)
-    pairs = list(
-        zip((p for m in saved.values() for p in m.parameters()), (p for m in got.values() for p in m.parameters()))
-    )
+    pairs = list(zip((p for m in saved.values() for p in m.parameters()), (p for m in got.values() for p in m.parameters())))
     local = [[getattr(p, "_local_tensor", p) for p in pair] for pair in pairs]
-    told(len(local) == 4 and all(torch.equal(a, b) for a, b in local), "some of the ranks have it")
-    told(where == [p.to_local().data_ptr() for p in (got["a"].x, got["b"].t)], "in the memory where it is")
+    told(len(local) == 4 and all(torch.equal(a, b) for a, b in local), "tensors on some of the ranks are restored")
+    told(where == [p.to_local().data_ptr() for p in (got["a"].x, got["b"].t)], "tensors are restored in place")
     low = hold(0, torch.bfloat16)
     slurmdl.torch.restore_model(run, model=low)
-    told(torch.equal(low["a"].x.to_local(), saved["a"].x.to_local().bfloat16()), "as another type")
+    told(torch.equal(low["a"].x.to_local(), saved["a"].x.to_local().bfloat16()), "tensors are restored as another type")
     refused = "a/x: size mismatch: (5, 2) in the checkpoint"
-    told.raises(slurmdl.Error, refused, "another shape", slurmdl.torch.restore_model, run, model=hold(0, rows=6))
+    told.raises(slurmdl.Error, refused, "restore_model() rejects another shape", slurmdl.torch.restore_model, run, model=hold(0, rows=6))
     with h5py.File(slurmdl.newest("some")[0]) as f:
-        told(sorted(f["model/a"]) == ["x"], "a weight that is there twice is saved once")
-        told(f["model/b/s"][()] == 7.5, "a scalar")
+        told(sorted(f["model/a"]) == ["x"], "a tied weight is saved once")
+        told(f["model/b/s"][()] == 7.5, "a scalar is saved")
     for step, tied in ((2, False), (3, True)):
         got = hold(0, tied=tied)
         slurmdl.torch.restore_model(run, model=got)
         both = torch.equal(got["a"].same.to_local(), saved["a"].x.to_local()) and torch.equal(
             got["a"].x.to_local(), saved["a"].x.to_local()
         )
-        told(both, "two weights, into one that is there twice" if tied else "one that is there twice, into two")
+        told(both, "separate weights are restored into a tied one" if tied else "a tied weight is restored into separate ones")
         slurmdl.torch.save_model(run, step, model=got)
     run.close()
 
@@ -392,7 +384,7 @@ def optimizers(told):
                 train(again, o, 7, 1)
             slurmdl.torch.restore_model(run, model=again, optimizer={"o": o})
             train(again, o, 2, 2)
-            told(equal(gathered(again, o), gathered(net, optimizer)), name + (", after a step" if twice else ""))
+            told(equal(gathered(again, o), gathered(net, optimizer)), name + (", restored after a step" if twice else ""))
         run.close()
 
 
@@ -402,7 +394,7 @@ def alone(told):
         del os.environ[name]
     with slurmdl.Run(f"alone{dist.get_rank()}") as run:
         net, _ = make("spread")
-        told.raises(slurmdl.Error, "set RANK and", "is told", slurmdl.torch.save_model, run, 1, model=net)
+        told.raises(slurmdl.Error, "set RANK and", "save_model() asks for RANK and WORLD_SIZE", slurmdl.torch.save_model, run, 1, model=net)
 
 
 # a flat parameter holds many parameters, which therefore share one optimizer group

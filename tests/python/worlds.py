@@ -63,7 +63,7 @@ def world(size, f, *args):
     for _ in pipes:
         os.wait()
     name = f"{size} ranks, {f.__name__}{''.join(f' {a}' for a in args if isinstance(a, str))}"
-    ok(None not in every, f"{name}: end")
+    ok(None not in every, f"{name}: all ranks finish")
     for what in every[0] or {}:
         wrong = [r for r, found in enumerate(every) if not (found or {}).get(what)]
         ok(not wrong, f"{name}: {what}" + (f" (not on ranks {wrong})" if wrong else ""))
