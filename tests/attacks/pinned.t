@@ -77,8 +77,7 @@ attacker timeout 100 script -qec "dl continue --trials=3 --local $e" /dev/null >
 y
 ANSWER
 is "$(cat "$e"/log/000000/* | grep -c '"op":"result"')" 3 "answer yes: it runs"
-attacker dl show "$e" >/dev/null 2>&1
-is $? 0 "looking at it asks nothing"
+runs 0 "looking at it asks nothing" attacker dl show "$e"
 
 # the batch script and the workers' output, which Slurm opens by name
 mkdir bin

@@ -42,13 +42,11 @@ is "$(env -u RANK -u WORLD_SIZE -u SLURM_PROCID ./mean)" "rank 0 of 1: 0" "and r
 # ---- the experiment of dl-experiment(5)
 sed -n '/^\.nf/,/^\.fi/p; /^\.fi/q' "$srcdir/doc/dl-experiment.5" | sed '/^\./d; s/\\-/-/g' >exp.conf
 touch train.py
-dl run --dry-run exp.conf >out 2>&1
-ok $? "the example of dl-experiment(5) is accepted"
+runs 0 "the example of dl-experiment(5) is accepted" dl run --dry-run exp.conf
 sed 's/^/# /' out
 
 sed -n '/^A part of the file above in YAML/,/^\.fi/p' "$srcdir/doc/dl-experiment.5" | sed '1d; /^\./d; s/\\-/-/g' >exp.yaml
-dl run --dry-run exp.yaml >out 2>&1
-ok $? "so is the YAML one"
+runs 0 "so is the YAML one" dl run --dry-run exp.yaml
 sed 's/^/# /' out
 
 # ---- dl-job(1): each file and each command of its examples

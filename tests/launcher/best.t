@@ -32,8 +32,7 @@ timeout 300 dl run --local real.conf >run.out 2>&1
 ok $? "a sweep"
 
 # ---- best
-dl best real >out 2>&1
-ok $? "dl best"
+runs 0 "dl best" dl best real
 best=$(dl show --json real | python3 -c 'import json, sys; print(json.load(sys.stdin)["best_trial"])')
 like "$(cat out)" "^best loss [0-9.e-]+: trial $best of real-0001$" "the trial"
 like "$(cat out)" '^  lr +[0-9.e-]+$' "its parameters"
@@ -50,8 +49,7 @@ ok $? "the same command"
 cp said before
 (env -u DL_ATTEMPT_DIR sh -c "$said")
 is "$(tail -n 1 said | sort)" "$(grep " $(python3 -c 'import json; print(json.load(open("best.json"))["hyperparameters"]["lr"])') " before)" "the command repeats the trial, seed and quotes included"
-dl best real --export=out.d >out 2>&1
-ok $? "--export"
+runs 0 "--export" dl best real --export=out.d
 python3 - <<'END2'
 import hashlib, json
 m = json.load(open("out.d/manifest.json"))
@@ -86,8 +84,7 @@ dl best missing >out 2>&1
 is "$?" 3 "no such experiment"
 
 # ---- failures
-dl failures real >out 2>&1
-ok $? "dl failures"
+runs 0 "dl failures" dl failures real
 like "$(cat out)" '^real-0001: [0-9]+ of 24 trials failed; [0-9]+ attempts failed' "the number of failures"
 is "$(grep -c '^ *[0-9]*  .*cannot allocate memory at lr #$' out)" 1 "a cause, whatever the numbers in it"
 like "$(cat out)" '^    \| first line$' "the end of a log"
@@ -107,8 +104,7 @@ hyperparameters = { lr = { type = "log"; minval = -5; maxval = -1; }; };\nresour
 }
 make_experiment rungs asha 40
 make_experiment rand random 30
-dl compare rungs rand >out 2>&1
-ok $? "dl compare"
+runs 0 "dl compare" dl compare rungs rand
 like "$(cat out)" '^rungs-0001 +0\.[0-9]+ +[0-9]+ +[0-9.]+ +[0-9.]+ asha +completed +40' "an experiment"
 like "$(cat out)" '^searcher.name +asha +random$' "a different setting"
 is "$(grep -c '^lr ' out)" 0 "no setting that is the same"

@@ -160,8 +160,7 @@ fi
 is $? 0 "files of all types, and of three ranks"
 for p in ${DL_TEST_PYTHONS:-/usr/bin/python3}; do
     version=$("$p" -c 'import h5py, numpy; print(h5py.version.hdf5_version)' 2>/dev/null) || continue
-    timeout 300 "$p" "$srcdir/tests/launcher/manifest.py" a.h5 types.h5 three/a.1/ckpt/*.h5 >out 2>&1
-    ok $? "each dataset is as the manifest says, by h5py with HDF5 $version"
+    runs 0 "each dataset is as the manifest says, by h5py with HDF5 $version" "$p" "$srcdir/tests/launcher/manifest.py" a.h5 types.h5 three/a.1/ckpt/*.h5
     sed 's/^/# /' out
 done
 for p in ${DL_TEST_PYTHONS:-/usr/bin/python3}; do

@@ -10,8 +10,7 @@ is "$(dl ls a 2>&1; echo $?)" "dl: ls: unexpected argument 'a'; usage: dl ls [OP
 is "$(dl fork --help | grep -A1 -e --set=)" "  --set=KEY=VALUE
                  replace a key of the file, or add it" "help: a long option has its own line"
 like "$(dl --version)" '^dl [0-9]+\.[0-9]+' "version"
-dl >/dev/null 2>&1
-is $? 2 "no command"
+runs 2 "no command" dl
 like "$(dl cancel x 2>&1)" "unknown command 'cancel'; did you mean 'stop' or 'kill'\?" "another program's name for a command"
 like "$(dl rum 2>&1)" "unknown command 'rum'; did you mean 'run'\?" "mistyped command"
 like "$(dl run --locall x 2>&1)" "unknown option '--locall'; did you mean '--local'\?" "mistyped option"
@@ -24,29 +23,19 @@ is "$(dl wait --timeout=1e300 x 2>&1)" "dl: --timeout: '1e300' is too large" "op
 is "$(dl continue --trials=99999999999999999999 x 2>&1)" "dl: --trials: '99999999999999999999' is too large" "option with a whole number too large"
 is "$(dl run --workers=0 f 2>&1)" "dl: --workers: must be 1 or more" "option that cannot be 0"
 is "$(dl run --workers=1000001 f 2>&1)" "dl: --workers: at most 1000000" "option above its maximum"
-dl run >/dev/null 2>&1
-is $? 2 "run without a file"
-dl show a b c >/dev/null 2>&1
-is $? 2 "too many arguments"
+runs 2 "run without a file" dl run
+runs 2 "too many arguments" dl show a b c
 for c in fork worker watch show best failures plot wait pause resume stop kill continue retry reproduce export gc archive; do
-    dl $c >/dev/null 2>&1
-    is $? 3 "dl $c without any experiment"
+    runs 3 "dl $c without any experiment" dl $c
 done
 like "$(dl show 2>&1)" "no experiment in \." "no experiment"
-dl show >/dev/null 2>&1
-is $? 3 "no experiment: status"
-dl show nope >/dev/null 2>&1
-is $? 3 "unknown experiment"
-dl ls --dir=/nonexistent >/dev/null 2>&1
-is $? 3 "ls of a folder that does not exist"
+runs 3 "unknown experiment" dl show nope
+runs 3 "ls of a folder that does not exist" dl ls --dir=/nonexistent
 is "$(dl ls --json | tr -d ' \n\t')" '{"experiments":[]}' "ls --json of nothing"
-like "$(dl log a=1 2>&1)" "not inside a trial" "dl log outside a trial"
-dl log a=1 >/dev/null 2>&1
-is $? 2 "dl log outside a trial: status"
+refused 2 "not inside a trial" "dl log outside a trial" dl log a=1
 like "$(DL_SOCKET=$work/none dl log a=1 2>&1)" "cannot reach the worker" "dl log without its worker"
 for bad in a a= =1 a=b 'a b=1' a=1x; do
-    DL_SOCKET=$work/none dl log "$bad" >/dev/null 2>&1
-    is $? 2 "dl log '$bad'"
+    runs 2 "dl log '$bad'" env DL_SOCKET=$work/none dl log "$bad"
 done
 if [ -w /dev/full ]; then
     for words in --help --version "ls --help"; do
@@ -57,12 +46,10 @@ if [ -w /dev/full ]; then
 fi
 printf 'name = "n"; entrypoint = "true"; searcher = { name = "random"; metric = "m"; max_trials = 1; };\n' >n.conf
 mkdir bin && ln -s "$(command -v dl)" bin/dl
-like "$(PATH=$work/bin "$work/bin/dl" run n.conf 2>&1)" 'sbatch: No such file or directory \(without Slurm use --local\)' "run without Slurm"
-PATH=$work/bin "$work/bin/dl" run n.conf >/dev/null 2>&1
-is $? 6 "run without Slurm: status"
+runs 6 "run without Slurm" env PATH="$work/bin" "$work/bin/dl" run n.conf
+like "$(cat out)" 'sbatch: No such file or directory \(without Slurm use --local\)' "the hint"
 mkdir half-0001 && : >half-0001/experiment.conf
-dl show half-0001 >/dev/null 2>&1
-is $? 5 "damaged experiment"
+runs 5 "damaged experiment" dl show half-0001
 echo '};' >half-0001/experiment.conf
 like "$(dl show half-0001 2>&1 | tr '\n' '|')" '^dl: [^|]*/half-0001/experiment.conf:1: [^|]*the experiment is damaged[^|]*\|$' "one line says so"
 like "$(dl ls)" 'half-0001 +damaged' "ls shows it"
@@ -101,11 +88,8 @@ like "$out" 'about 2.25 hours with 64 workers' "no faster than one full training
 like "$(sed 's/"asha"/"median"/' plan.conf >median.conf && dl preview median.conf)" 'stopped early, which costs less' "a searcher that stops trials"
 is "$(dl preview --json --seconds=900 plan.conf | tr -d ' \n' | grep -o '"points":15.0\|"rungs":[^]]*\|"max_segments":11\|"gpu_hours":32.0' | tr '\n' ' ')" \
     '"points":15.0 "rungs":[{"length":2,"trials":7,"sum":14.0},{"length":9,"trials":2,"sum":18.0} "max_segments":11 "gpu_hours":32.0 ' "preview --json"
-like "$(dl preview --seconds=x plan.conf 2>&1)" "'x' is not a number" "preview: not a number"
-dl preview --seconds=x plan.conf >/dev/null 2>&1
-is $? 2 "preview: not a number: status"
-dl preview nope.conf >/dev/null 2>&1
-is $? 3 "preview: no file"
+refused 2 "'x' is not a number" "preview: not a number" dl preview --seconds=x plan.conf
+runs 3 "preview: no file" dl preview nope.conf
 [ -z "$(ls -d plan-* 2>/dev/null)" ]
 ok $? "preview creates nothing"
 
@@ -116,8 +100,7 @@ searcher = { name = "random"; metric = "loss"; max_trials = 4; };
 reproducibility = { experiment_seed = 3; };
 hyperparameters = { lr = { type = "float"; minval = 0; maxval = 1; }; k = 3; };
 EOF
-dl run --local old.conf >/dev/null 2>&1
-is $? 0 "an experiment to learn from"
+runs 0 "an experiment to learn from" dl run --local old.conf
 below=$(sed -n 's/.*"lr": *\([0-9.]*\).*/\1/p' old-0001/trials/*/a.1/hparams.json | awk '$1 <= 0.6' | wc -l)
 [ "$below" -gt 0 ] && [ "$below" -lt 4 ]
 ok $? "some of its trials lie below 0.6 ($below)"
@@ -126,8 +109,7 @@ warm () { # warm SED-SCRIPT: write an experiment that learns from it
 }
 warm ''
 like "$(dl preview new.conf)" "^known before: $below points? of old-0001$" "warm_start: trials inside the space"
-dl run --local new.conf >/dev/null 2>&1
-is $? 0 "warm_start: run"
+runs 0 "warm_start: run" dl run --local new.conf
 is "$(grep -o '"x":\[[0-9.]*\],"metric":[0-9.]*' new-0001/log/000000/00000001 | wc -l)" "$below" "warm_start: in the log"
 is "$(grep -o '"x":\[[0-9.]*\],"metric":[0-9.]*' new-0001/log/000000/00000001 | sed 's/.*\[\(.*\)\].*:\(.*\)/\1 \2/' | awk '$1 != $2')" "" "warm_start: each with its value"
 mkdir away && mv old-0001 away/
@@ -147,8 +129,7 @@ like "$(dl preview new.conf 2>&1)" "^known before: $below" "warm_start: a new hy
 warm 's/max_trials = 4;/& max_length = 9;/'
 like "$(dl preview new.conf 2>&1)" "^new.conf:2: warning: 'searcher.warm_start': the trials of .*old-0001 have the length 1, those of this experiment 9" "warm_start: trials of another length are reported"
 warm "s/k = 3;/$new/; s/default = 2;//"
-dl preview new.conf >/dev/null 2>&1
-is $? 2 "warm_start: a new one without default"
+runs 2 "warm_start: a new one without default" dl preview new.conf
 cat >known.json <<'EOF'
 [{"params": {"lr": 0.25, "k": 3}, "value": 0.5}, {"params": {"lr": 0.5, "other": 1}, "value": 2},
  {"params": {"lr": 0.7, "k": 3}, "value": 0.1}, {"params": {"lr": 0.1, "k": 3}, "value": null}, {"params": {"lr": 0.1, "k": 4}, "value": 1}]

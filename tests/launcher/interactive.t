@@ -160,8 +160,7 @@ printf '{"port": 23456, "hostname": "127.0.0.1", "token": "a\\u001b]0;b"}' >answ
 is "$(timeout 300 dl notebook 2>&1 | grep -c "$(printf '\033')")" 0 "a token with control characters is invalid"
 touch refuse
 like "$(dl notebook 2>&1)" "^dl: sbatch: unrecognized option '--gpu'; Try .sbatch --help. for more information$" "Slurm rejects: its whole message"
-dl notebook >/dev/null 2>&1
-is $? 6 "with its status"
+runs 6 "with its status" dl notebook
 rm bin/jupyter-lab
 like "$(PATH=$work/bin:$(dirname "$(command -v dl)") dl notebook 2>&1)" '^dl: there is no Jupyter in PATH: pip install jupyterlab, or' \
     "no Jupyter"

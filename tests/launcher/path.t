@@ -64,8 +64,7 @@ like "$(cat shell-0001/workers/* out 2>/dev/null)" \
 # ---- Slurm's programs, gnuplot, Python
 { echo 'name = "slurm";'; cat conf; } >slurm.conf
 like "$(hidden "$dl" run slurm.conf 2>&1)" 'sbatch: No such file or directory \(without Slurm use --local\)' "dl run without Slurm"
-hidden "$dl" run slurm.conf >/dev/null 2>&1
-is $? 6 "with its status"
+runs 6 "with its status" hidden "$dl" run slurm.conf
 like "$(hidden "$dl" plot told-0001 2>&1)" '^dl: dl plot needs gnuplot: install gnuplot-nox' "dl plot without gnuplot"
 like "$(hidden env DL_PYTHON=nosuchprogram "$dl" import told.conf 2>&1)" 'dl import needs Python' "dl import without Python"
 

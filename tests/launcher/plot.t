@@ -12,8 +12,7 @@ resources = { workers = 4; };
 hyperparameters = { lr = { type = "log"; minval = -5; maxval = -1; }; opt = { type = "categorical"; vals = ("adam", "sgd"); };
     momentum = { type = "float"; minval = 0; maxval = 0.99; when = { opt = "sgd"; }; }; };
 END2
-"$make" . rungs.conf 20 >out 2>&1
-ok $? "a sweep"
+runs 0 "a sweep" "$make" . rungs.conf 20
 mkdir bin
 for tool in env sh cat; do ln -s "$(command -v $tool)" bin/; done
 PATH=$work/bin "$builddir/launcher/dl" plot rungs >out 2>&1
@@ -21,8 +20,7 @@ is "$? $(cat out)" "1 dl: dl plot needs gnuplot: install gnuplot-nox (Debian) or
 command -v gnuplot >/dev/null || { skip "gnuplot" "not installed"; done_testing; }
 
 # ---- text
-dl plot rungs >out 2>&1
-ok $? "history is the default"
+runs 0 "history is the default" dl plot rungs
 like "$(cat out)" 'rungs-0001: history' "a title"
 like "$(cat out)" 'best so far [^ ]' "a line"
 is "$(LC_ALL=C grep -c "$(printf '\033')" out)" 0 "no colours in a pipe"
@@ -97,8 +95,7 @@ hyperparameters = {
         "END_OF_VALUES\nsystem('touch pwned5')\n", "{/=90 big}\\", "$(touch pwned6)", "@system", "ü☃"); };
     other = { type = "categorical"; vals = ("\";!touch pwned7;\"", "\nset output '|touch pwned8'\n", "a'b"); }; };
 END2
-"$make" . hostile.conf 4 >out 2>&1
-ok $? "a sweep with hostile texts"
+runs 0 "a sweep with hostile texts" "$make" . hostile.conf 4
 [ -d hostile-0001 ] || sed 's/^/# /' out
 for what in history curves "scatter opt" "scatter other" parallel; do
     for to in --term=dumb --output=x.svg --output=x.png --output=x.pdf; do

@@ -28,12 +28,10 @@ resources = { workers = 4; };
 END
 printf 'name = "none"; entrypoint = "true"; searcher = { metric = "loss"; max_trials = 2; name = "random"; };\nhyperparameters = { x = 1; };\n' >none.conf
 for name in rungs hostile repeats one; do
-    "$make" . $name.conf 20 >out 2>&1
-    ok $? "a sweep is made: $name"
+    runs 0 "a sweep is made: $name" "$make" . $name.conf 20
     [ -d $name-0001 ] || sed 's/^/# /' out
 done
-"$make" . many.conf >out 2>&1
-ok $? "one of 10,000 trials is made"
+runs 0 "one of 10,000 trials is made" "$make" . many.conf
 sed 's/"rungs"/"live"/' rungs.conf >live.conf
 STOP_AFTER=60 "$make" . live.conf 20 >out 2>&1
 dl run --local --no-workers none.conf >out 2>&1
@@ -69,8 +67,7 @@ like "$(cat out)" "^dl: .*/many-0001/trials/[0-9]*/a.1: missing, although .*\(th
 is "$(grep -o '<tr><td>' many.html | wc -l)" 50 "the table has the 50 best"
 dl report failed --output=failed.html >out 2>&1
 is "$(grep -o '<tr><td>' failed.html | wc -l)" 50 "and no more where most of 60 have no value"
-dl report rungs hostile repeats one -o other.html >out 2>&1
-ok $? "of several"
+runs 0 "of several" dl report rungs hostile repeats one -o other.html
 dl report hostile rungs repeats -o several.html >out 2>&1
 is "$(sed -n 's:.*<h1>\(.*\)</h1>.*:\1:p' one.html several.html other.html | tr '\n' ';')" \
     "one-0001;hostile-0001, rungs-0001, repeats-0001;rungs-0001, hostile-0001, repeats-0001 and 1 more;" "the title has the names, three at most"
@@ -102,8 +99,7 @@ for name in sys.argv[1:]:
     for m in d["metrics"] + d["params"]:
         assert len(m["v"]) == d["n"], name
 END
-python3 data.py ./*.html >out 2>&1
-ok $? "the data are strict JSON, and columns are complete"
+runs 0 "the data are strict JSON, and columns are complete" python3 data.py ./*.html
 is "$(python3 -c 'import json, re
 d = json.loads(re.search(r"<script id=\"data\"[^>]*>(.*?)</script>", open("logged.html").read(), re.S).group(1))
 print({c["name"]: c.get("last") for c in d["curves"]})')" "{'loss': None, 'acc': [0.5, 0.5], 'bad': [None, None]}" "the newest values of metrics that are not optimised"
@@ -164,13 +160,11 @@ int main (void)
     return 0;
 }
 END
-${CC:-cc} ${CFLAGS:-} -I"$srcdir/runtime" media.c -L"$builddir/runtime/.libs" -lslurmdl -Wl,-rpath,"$builddir/runtime/.libs" -o media >out 2>&1
-ok $? "a program that logs texts and images"
+runs 0 "a program that logs texts and images" ${CC:-cc} ${CFLAGS:-} -I"$srcdir/runtime" media.c -L"$builddir/runtime/.libs" -lslurmdl -Wl,-rpath,"$builddir/runtime/.libs" -o media
 printf 'name = "media"; entrypoint = "./media"; searcher = { name = "random"; metric = "loss"; max_trials = 8; };\n%s\n' \
     'hyperparameters = { lr = { type = "log"; minval = -3; maxval = -1; }; };' >media.conf
 timeout 300 dl run --local --workers=2 media.conf >out 2>&1
-dl report media -o media.html >out 2>&1
-ok $? "its report"
+runs 0 "its report" dl report media -o media.html
 cat >media.py <<'END'
 import base64, re, sys
 page = open(sys.argv[1], encoding="utf-8").read()
