@@ -416,11 +416,9 @@ static void reading_free (struct trial_reading *t)
 }
 
 /* Whether the attempt ended because it made no progress any more. */
-static bool is_stuck (const char *reason)
+static bool is_stuck (enum condition_reason reason)
 {
-    return reason
-           && (!strcmp (reason, "Hang") || !strcmp (reason, "RankStopped")
-               || !strcmp (reason, "NodeLost"));
+    return reason == REASON_HANG || reason == REASON_RANK_STOPPED || reason == REASON_NODE_LOST;
 }
 
 /* Classify the time of a trial's attempts in their order, which is that of the log. */

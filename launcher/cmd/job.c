@@ -455,8 +455,8 @@ static int print_job_end (struct sweep *s)
     const struct condition_entry *now = &c->list[c->last];
 
     fprintf (stderr, "dl: job %s: %s: %s%s%s; see 'dl show %s'\n", s->word,
-             condition_names[c->last], now->reason, now->message ? ": " : "",
-             now->message ? now->message : "", s->word);
+             condition_names[c->last], condition_reason_word (now->reason) ?: "",
+             now->message ? ": " : "", now->message ? now->message : "", s->word);
     return follow_status (s);
 }
 

@@ -215,10 +215,10 @@ static size_t fill_resume (const struct sweep *s, const char *code, const char *
         events[n++] = (struct event){
             .op = EVENT_SCALE, .by = user_name (), .workers = s->wanted, .slots = slots
         };
-    fault_key (cause, s->cause.why ? s->cause.why : "");
+    fault_key (cause, s->cause.cause, s->cause.why);
     for (long i = 1; i <= s->ntrials && s->cause.why; i++) {
         const struct sweep_trial *t = sweep_trial (s, i);
-        fault_key (key, t->why ? t->why : "");
+        fault_key (key, t->cause, t->why);
         if (t->state == TRIAL_FAILED && !strcmp (key, cause))
             events[n++] = (struct event){ .op = EVENT_RETRY, .by = user_name (), .trial = i };
     }

@@ -108,16 +108,16 @@ static void print_newest_log_end (const struct sweep *s)
 }
 
 /* If a limit was too low, print the command that raises it.  Returns whether it did. */
-static bool print_remedy (const struct sweep *s, const char *why, const char *command)
+static bool print_remedy (const struct sweep *s, enum condition_reason cause, const char *command)
 {
     const struct experiment *e = s->exp;
 
-    if (why && !strncmp (why, "TIMEOUT", 7))
+    if (cause == REASON_TIME_LIMIT)
         printf ("run 'dl %s --set resources.time=TIME %s' to continue with a longer time limit "
                 "than %s, of which the last %lld s (worker.grace) are for saving\n",
                 command, s->word, e->resources->time ? e->resources->time : "the partition's",
                 (long long)e->worker->grace);
-    else if (why && (!strcmp (why, "out of memory") || strstr (why, "out of memory (killed")))
+    else if (cause == REASON_OUT_OF_MEMORY)
         printf ("run 'dl %s --set resources.%s=SIZE %s' to continue with more than %s%s\n", command,
                 e->resources->max_memory ? "max_memory" : "memory", s->word,
                 e->resources->max_memory ? e->resources->max_memory
@@ -139,7 +139,7 @@ void print_fault (const struct sweep *s)
             "%s\n",
             FAULT_LIMIT, s->cause.why);
     print_fault_log_end (s);
-    if (print_remedy (s, s->cause.why, "resume"))
+    if (print_remedy (s, s->cause.cause, "resume"))
         return;
     printf ("when the program is fixed, run 'dl resume %s' to continue and try %d more times; for "
             "another experiment file, 'dl kill %s' and 'dl run'\n",
@@ -188,6 +188,7 @@ enum { CAUSES_MAX = 64 };
 struct cause_count {
     char key[FAULT_KEY];
     const char *why;
+    enum condition_reason cause;
     long count;
 };
 
@@ -203,10 +204,11 @@ static struct cause_count commonest (const struct sweep *s)
         long k = 0;
         if (t->state != TRIAL_FAILED)
             continue;
-        fault_key (list[n].key, t->why ? t->why : "");
+        fault_key (list[n].key, t->cause, t->why);
         while (strcmp (list[k].key, list[n].key))
             k++;
         list[k].why = t->why;
+        list[k].cause = t->cause;
         if (++list[k].count > most.count)
             most = list[k];
         n += k == n;
@@ -370,7 +372,7 @@ void print_failed (const struct sweep *s)
     else if (most.why)
         printf (": %s", most.why);
     puts ("");
-    print_remedy (s, most.why, "retry");
+    print_remedy (s, most.cause, "retry");
 }
 
 const char *state_text (const struct sweep *s)

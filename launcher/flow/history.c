@@ -215,7 +215,7 @@ bool flow_gives_up (const struct flow_step *s, const struct flow_task *t, long s
 /* ---- conditions ---- */
 
 static bool note_step (const struct flow_run *r, const struct flow_step *s, const struct event *e,
-                       enum life_event_kind kind, const char *reason, const char *message)
+                       enum life_event_kind kind, enum condition_reason reason, const char *message)
 {
     return conditions_apply (flow_conditions (r, s),
                              &(struct life_event){ kind, e->time, reason, message });
@@ -275,8 +275,10 @@ static bool note_failure (const struct flow_run *r, const struct flow_step *s,
         else
             return false;
     }
-    return given_up ? note_step (r, s, e, LIFE_FAILED, "GivenUp", why)
-                    : before && note_step (r, s, e, LIFE_FAILED, "StepBeforeFailed", before->name);
+    return given_up
+               ? note_step (r, s, e, LIFE_FAILED, REASON_GIVEN_UP, why)
+               : before
+                     && note_step (r, s, e, LIFE_FAILED, REASON_STEP_BEFORE_FAILED, before->name);
 }
 
 static void note_success (const struct flow_run *r, const struct flow_step *s,
@@ -288,9 +290,9 @@ static void note_success (const struct flow_run *r, const struct flow_step *s,
     if (!flow_all_done (width, counts))
         return;
     note_step (r, s, e, LIFE_SUCCEEDED,
-               counts[TASK_OK]       ? "StepCompleted"
-               : counts[TASK_CACHED] ? "StepCached"
-                                     : "StepSkipped",
+               counts[TASK_OK]       ? REASON_STEP_COMPLETED
+               : counts[TASK_CACHED] ? REASON_STEP_CACHED
+                                     : REASON_STEP_SKIPPED,
                e->why);
 }
 
@@ -317,18 +319,18 @@ static void note_step_start (const struct flow_run *r, const struct flow_step *s
     const struct conditions *c;
 
     if (flow_starts (r, s) > 1)
-        note_step (r, s, e, LIFE_REVIVED, "FlowResumed", NULL);
+        note_step (r, s, e, LIFE_REVIVED, REASON_FLOW_RESUMED, NULL);
     for (size_t i = 0; i < r->flow->n; i++) {
         const struct flow_step *after = &r->flow->steps[r->flow->order[i]];
         c = flow_conditions (r, after);
         if (after != s && c->last == CONDITION_FAILED && !task_blocker (r, after, 0)
-            && !strcmp (c->list[CONDITION_FAILED].reason, "StepBeforeFailed"))
-            note_step (r, after, e, LIFE_REVIVED, "FlowResumed", NULL);
+            && c->list[CONDITION_FAILED].reason == REASON_STEP_BEFORE_FAILED)
+            note_step (r, after, e, LIFE_REVIVED, REASON_FLOW_RESUMED, NULL);
     }
 }
 
 static void note_all (const struct flow_run *r, const struct event *e, enum life_event_kind kind,
-                      const char *reason)
+                      enum condition_reason reason)
 {
     for (size_t i = 0; i < r->flow->n; i++)
         note_step (r, &r->flow->steps[i], e, kind, reason, NULL);
@@ -385,7 +387,7 @@ static void replay_begin (const struct flow_run *r, const struct flow_step *s,
         return;
     /* the previous attempt died before it could record its end */
     if (t->n > 0 && t->attempts[t->n - 1].outcome == ATTEMPT_OPEN)
-        note_step (r, s, e, LIFE_BROKEN, "WorkerLost", NULL);
+        note_step (r, s, e, LIFE_BROKEN, REASON_WORKER_LOST, NULL);
     XGROW (t->attempts, t->n);
     t->attempts[t->n++] = (struct flow_attempt){
         .start = (long)e->start,
@@ -394,7 +396,7 @@ static void replay_begin (const struct flow_run *r, const struct flow_step *s,
         .job = xstrdup (e->job),
         .outcome = ATTEMPT_OPEN,
     };
-    note_step (r, s, e, LIFE_STARTED, "AttemptStarted", NULL);
+    note_step (r, s, e, LIFE_STARTED, REASON_ATTEMPT_STARTED, NULL);
 }
 
 static enum attempt_outcome outcome_of_event (const struct event *e)
@@ -403,7 +405,7 @@ static enum attempt_outcome outcome_of_event (const struct event *e)
         return ATTEMPT_TOLD;
     if (e->free)
         return ATTEMPT_FREE;
-    return e->cause && !strcmp (e->cause, "GivenUp") ? ATTEMPT_LAST : ATTEMPT_FAILED;
+    return e->cause == REASON_GIVEN_UP ? ATTEMPT_LAST : ATTEMPT_FAILED;
 }
 
 static void replay_failure (const struct flow_run *r, const struct flow_step *s,
@@ -420,7 +422,9 @@ static void replay_failure (const struct flow_run *r, const struct flow_step *s,
     a->outcome = outcome_of_event (e);
     a->why = xstrdup (e->why);
     note_step (r, s, e, LIFE_BROKEN,
-               condition_reason (e->cause, e->op == EVENT_PARK ? "Parked" : "AttemptFailed"),
+               e->cause              ? e->cause
+               : e->op == EVENT_PARK ? REASON_PARKED
+                                     : REASON_ATTEMPT_FAILED,
                e->why);
     note_step_end (r, s, e);
 }
@@ -457,7 +461,7 @@ static int replay_event (const struct event *e, void *run, struct slurmdl_error 
     if (e->op == EVENT_STOP || e->op == EVENT_RESUME) {
         r->history->is_stopped = e->op == EVENT_STOP;
         note_all (r, e, e->op == EVENT_STOP ? LIFE_SUSPENDED : LIFE_RESUMED,
-                  e->op == EVENT_STOP ? "FlowStopped" : "FlowResumed");
+                  e->op == EVENT_STOP ? REASON_FLOW_STOPPED : REASON_FLOW_RESUMED);
     }
     if (!s || e->task < 0 || e->task >= FLOW_WIDTH_MAX)
         return 0;
@@ -544,7 +548,7 @@ struct flow_history *flow_history_open (struct flow_run *r, struct slurmdl_error
     h->log = log;
     h->steps = xcalloc (r->flow->n + 1, sizeof (*h->steps));
     r->history = h;
-    note_all (r, &created, LIFE_CREATED, "Created");
+    note_all (r, &created, LIFE_CREATED, REASON_CREATED);
     return h;
 }
 

@@ -111,7 +111,7 @@ static void note_lost_step (const struct flow_run *r, const struct flow_step *s)
 {
     conditions_apply (flow_conditions (r, s), &(struct life_event){ .kind = LIFE_FAILED,
                                                                     .time = event_clock (),
-                                                                    .reason = "WorkerLost" });
+                                                                    .reason = REASON_WORKER_LOST });
 }
 
 /* Ask Slurm at most once, and only if the flow has jobs left. */

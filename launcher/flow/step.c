@@ -204,9 +204,10 @@ static enum attempt_outcome outcome_of_failure (const struct command_report *r)
     return r->verdict.free && !r->verdict.error ? ATTEMPT_FREE : ATTEMPT_FAILED;
 }
 
-static const char *cause_of_failure (const struct command_report *r, enum attempt_outcome outcome)
+static enum condition_reason cause_of_failure (const struct command_report *r,
+                                               enum attempt_outcome outcome)
 {
-    return outcome == ATTEMPT_LAST ? "GivenUp" : r->verdict.cause;
+    return outcome == ATTEMPT_LAST ? REASON_GIVEN_UP : r->verdict.cause;
 }
 
 static int put_failure (const struct flow_scope *c, const struct attempt_end *end, const char *why,

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "launcher/sweep/conditions.h"
 #include "launcher/sys/network_readings.h"
 #include "runtime/base/error.h"
 
@@ -121,7 +122,8 @@ struct heal_limits {
 
 struct heal_verdict {
     enum heal_cause cause;
-    int status;    /* HEAL_DIED: of waitpid() */
+    int status;    /* HEAL_DIED: of waitpid(), ... */
+    int signal;    /* ... and the signal that killed the rank; 0: it ended by itself */
     long rank;     /* the rank at fault, or the first of them; -1 if none is */
     char host[64]; /* the host at fault; "" if none is */
     double quiet;  /* seconds since any rank made progress */
@@ -159,7 +161,7 @@ void heal_judge (const struct heal_seen *ranks, size_t n, const struct heal_limi
 /* -- how to react to each cause -- */
 
 struct heal_row {
-    const char *word;  /* cause of the event in the log, a word of condition_reasons */
+    enum condition_reason reason; /* cause of the event in the log */
     bool takes_stacks; /* take the ranks' stacks before ending the step */
     bool leaves;       /* abandon the step, because the lost host cannot end it */
     bool checks;       /* check the rank's node before the next attempt */

@@ -9,13 +9,13 @@
 
 /* clang-format off */
 const struct heal_row heal_rows[HEAL_CAUSES] = {
-    [HEAL_NONE]    = { "" },
-    [HEAL_DIED]    = { "RankDied" },
-    [HEAL_CUT]     = { "RankDied",    .checks = true, .is_free = true },
-    [HEAL_STOPPED] = { "RankStopped", .takes_stacks = true },
-    [HEAL_SILENT]  = { "RankStopped", .takes_stacks = true, .checks = true, .is_free = true },
-    [HEAL_HANG]    = { "Hang",        .takes_stacks = true, .checks = true },
-    [HEAL_LOST]    = { "NodeLost",    .leaves = true, .is_free = true },
+    [HEAL_NONE]    = { REASON_NONE },
+    [HEAL_DIED]    = { REASON_RANK_DIED },
+    [HEAL_CUT]     = { REASON_RANK_DIED,    .checks = true, .is_free = true },
+    [HEAL_STOPPED] = { REASON_RANK_STOPPED, .takes_stacks = true },
+    [HEAL_SILENT]  = { REASON_RANK_STOPPED, .takes_stacks = true, .checks = true, .is_free = true },
+    [HEAL_HANG]    = { REASON_HANG,         .takes_stacks = true, .checks = true },
+    [HEAL_LOST]    = { REASON_NODE_LOST,    .leaves = true, .is_free = true },
 };
 /* clang-format on */
 
@@ -153,13 +153,13 @@ static void describe_who_left (struct heal_verdict *v, const struct heal_seen *r
 static void describe_rank_end (struct heal_verdict *v, const struct heal_seen *r)
 {
     int status = r->status;
-    int signal = WIFSIGNALED (status)         ? WTERMSIG (status)
-                 : WEXITSTATUS (status) > 128 ? WEXITSTATUS (status) - 128
-                                              : 0;
 
-    if (signal)
+    v->signal = WIFSIGNALED (status)         ? WTERMSIG (status)
+                : WEXITSTATUS (status) > 128 ? WEXITSTATUS (status) - 128
+                                             : 0;
+    if (v->signal)
         snprintf (v->why, sizeof (v->why), "rank %ld on %s was killed by signal %d (%s)", v->rank,
-                  v->host, signal, strsignal (signal));
+                  v->host, v->signal, strsignal (v->signal));
     else
         snprintf (v->why, sizeof (v->why), "rank %ld on %s ended with exit status %d%s", v->rank,
                   v->host, WEXITSTATUS (status), v->before);

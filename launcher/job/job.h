@@ -39,7 +39,7 @@ bool role_begins_again (enum restart_policy restart, const struct exit_range *ra
 struct verdict {
     enum life_event_kind kind; /* LIFE_STARTED: it runs; LIFE_BROKEN: it restarts; LIFE_SUCCEEDED or
                                   LIFE_FAILED: it ends */
-    const char *reason;        /* a word of condition_reasons */
+    enum condition_reason reason;
     const char *role;          /* the role that decides, or NULL */
     int status;                /* of the member that failed in this role */
 };
@@ -58,8 +58,8 @@ struct job_failure {
     int alike;     /* attempts that failed in the same way, this one included */
 };
 
-/* Why a job fails now, as a word of condition_reasons; NULL: the job is restarted. */
-const char *job_gives_up (const struct experiment *e, const struct job_failure *f);
+/* Why a job fails now; REASON_NONE: it is restarted. */
+enum condition_reason job_gives_up (const struct experiment *e, const struct job_failure *f);
 
 /* The deadline of a job in seconds since the epoch; 0: it has none.  The time counts from the start
  * of the job or, if it was suspended, from when it was last resumed.

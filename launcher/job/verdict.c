@@ -79,24 +79,25 @@ static const struct role_members *by_all (const struct role_members *roles, size
 }
 
 static const struct role_members *who_succeeded (const struct role_members *roles, size_t n,
-                                                 enum success_policy success, const char **reason)
+                                                 enum success_policy success,
+                                                 enum condition_reason *reason)
 {
     if (success == SUCCESS_ANY) {
-        *reason = "AnyWorkerSucceeded";
+        *reason = REASON_ANY_WORKER_SUCCEEDED;
         return by_any (roles, n);
     }
-    *reason = "ChiefSucceeded";
+    *reason = REASON_CHIEF_SUCCEEDED;
     if (success == SUCCESS_CHIEF || has_chief (roles, n))
         return by_chief (roles, n);
     if (success == SUCCESS_DEFAULT)
         return by_first (roles, n);
-    *reason = "AllWorkersSucceeded";
+    *reason = REASON_ALL_WORKERS_SUCCEEDED;
     return by_all (roles, n);
 }
 
 /* ---- the verdict ---- */
 
-static struct verdict verdict_of (enum life_event_kind kind, const char *reason,
+static struct verdict verdict_of (enum life_event_kind kind, enum condition_reason reason,
                                   const struct role_members *r)
 {
     return (struct verdict){ kind, reason, r ? r->name : NULL, r ? r->status : 0 };
@@ -114,41 +115,42 @@ static bool role_has_ended (const struct role_members *r)
 
 struct verdict job_judge (const struct role_members *roles, size_t n, enum success_policy success)
 {
-    const char *reason;
+    enum condition_reason reason;
     const struct role_members *r = who_succeeded (roles, n, success, &reason);
 
     if (r)
         return verdict_of (LIFE_SUCCEEDED, reason, r);
     for (size_t i = 0; i < n; i++)
         if (fails_for_good (&roles[i]))
-            return verdict_of (LIFE_FAILED, "RoleFailed", &roles[i]);
+            return verdict_of (LIFE_FAILED, REASON_ROLE_FAILED, &roles[i]);
     for (size_t i = 0; i < n; i++)
         if (role_has_ended (&roles[i]))
-            return verdict_of (LIFE_BROKEN, "RankDied", &roles[i]);
-    return verdict_of (LIFE_STARTED, "AttemptStarted", NULL);
+            return verdict_of (LIFE_BROKEN, REASON_RANK_DIED, &roles[i]);
+    return verdict_of (LIFE_STARTED, REASON_ATTEMPT_STARTED, NULL);
 }
 
 /* ---- a failed attempt ---- */
 
-const char *job_gives_up (const struct experiment *e, const struct job_failure *f)
+enum condition_reason job_gives_up (const struct experiment *e, const struct job_failure *f)
 {
     const struct job_settings *j = e->job;
 
     if (f->free)
-        return NULL;
+        return REASON_NONE;
     if (j->nroles == 0 && !role_begins_again (j->restart, j->ranges, f->status))
-        return "RoleFailed";
+        return REASON_ROLE_FAILED;
     if (f->progress)
-        return NULL;
+        return REASON_NONE;
     if (f->alike >= FAULT_LIMIT)
-        return "SameCause";
-    return f->before >= e->failures->max_restarts ? "BackoffLimitExceeded" : NULL;
+        return REASON_SAME_CAUSE;
+    return f->before >= e->failures->max_restarts ? REASON_BACKOFF_LIMIT_EXCEEDED : REASON_NONE;
 }
 
 double job_deadline (const struct sweep *s, const struct sweep_trial *t)
 {
     const struct condition_entry *suspended = &t->conditions.list[CONDITION_SUSPENDED];
-    double start = suspended->reason && !suspended->is_true ? suspended->time : t->begin_time;
+    double start =
+        suspended->reason != REASON_NONE && !suspended->is_true ? suspended->time : t->begin_time;
 
     return s->exp->job->deadline > 0 ? start + s->exp->job->deadline : 0;
 }

@@ -303,7 +303,7 @@ static void end_attempt_of_event (struct reading *g, const struct event *e, enum
         .ready = t->begin,
         .end = end,
         .told = told,
-        .reason = condition_reason (e->cause ? e->cause : "", NULL),
+        .reason = e->cause,
         .how = how,
     };
 

@@ -530,7 +530,7 @@ static json_t *trial_condition (const struct report *r, long i)
 {
     const struct conditions *c =
         trial_conditions (r->sweeps[r->trials[i].sweep].s, r->trials[i].number);
-    const char *reason = c->list[c->last].reason;
+    const char *reason = condition_reason_word (c->list[c->last].reason);
 
     return json_sprintf ("%s%s%s", condition_names[c->last], reason ? ": " : "",
                          reason ? reason : "");

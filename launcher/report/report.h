@@ -54,7 +54,7 @@ struct report_attempt {
     double ready; /* when it could have begun */
     double begin, end;
     bool told;          /* its worker reported how long it took */
-    const char *reason; /* one of condition_reasons (sweep/conditions.h); NULL: none */
+    enum condition_reason reason;
     enum report_end how;
 };
 

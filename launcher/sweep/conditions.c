@@ -38,57 +38,63 @@ const struct condition_change condition_changes[] = {
 };
 /* clang-format on */
 
-/* In the order in which they usually occur. */
 /* clang-format off */
-const struct condition_reason condition_reasons[] = {
-    { "Created",              "it exists, and waits for its processes" },
-    { "AttemptStarted",       "its processes have started" },
-    { "AttemptFailed",        "the program failed" },
-    { "RankDied",             "one process of several failed" },
-    { "RankStopped",          "one process of several was stopped (SIGSTOP)" },
-    { "Hang",                 "no process makes progress any more" },
-    { "NodeLost",             "a node does not answer any more" },
-    { "CheckFailed",          "a node failed its check" },
-    { "OutOfMemory",          "it ran out of memory" },
-    { "WorkerLost",           "its worker is gone" },
-    { "Parked",               "it was asked to end: preempted, out of time, or its job was requeued" },
-    { "IdleGpus",             "it was asked to end: none of its GPUs had work for too long" },
-    { "RungReached",          "it has a result, and may be promoted" },
-    { "Promoted",             "it continues to train" },
-    { "ExperimentPaused",     "dl pause, or a fault, paused the experiment" },
-    { "ExperimentResumed",    "dl resume resumed the experiment" },
-    { "ExperimentStopped",    "dl stop or dl kill ended the experiment" },
-    { "ExperimentEnded",      "the search ended before the trial did" },
-    { "TrainingCompleted",    "it has trained to its length, or ended by itself" },
-    { "StoppedEarly",         "the searcher ended it; its result counts" },
-    { "SearchEnded",          "it has a result, and the search ended" },
-    { "ChiefSucceeded",       "the role that decides has succeeded" },
-    { "AllWorkersSucceeded",  "all members of the roles that count have succeeded" },
-    { "AnyWorkerSucceeded",   "one of the members that count has succeeded" },
-    { "PointRejected",        "its program said that the point is invalid" },
-    { "GivenUp",              "it failed too often without progress, or for good" },
-    { "RoleFailed",           "a member failed whose role is not restarted" },
-    { "BackoffLimitExceeded", "it was restarted too often without progress" },
-    { "DeadlineExceeded",     "it was active for too long" },
-    { "SameCause",            "it failed in the same way several times without progress" },
-    { "Retried",              "dl retry restarted it" },
-    { "Continued",            "dl continue restarted it" },
-    { "StepCompleted",        "all its tasks have a result" },
-    { "StepCached",           "its results are those of an earlier flow" },
-    { "StepSkipped",          "its condition is false, or a step before it was skipped" },
-    { "StepBeforeFailed",     "a step that it waits for has failed" },
-    { "FlowStopped",          "dl flow stop suspended it" },
-    { "FlowResumed",          "dl flow resume restarted it" },
-    { NULL, NULL },
+const struct condition_reason_row condition_reasons[CONDITION_REASONS] = {
+    [REASON_CREATED]                = { "Created",              "it waits for its processes to start" },
+    [REASON_ATTEMPT_STARTED]        = { "AttemptStarted",       "its processes have started" },
+    [REASON_ATTEMPT_FAILED]         = { "AttemptFailed",        "the program failed" },
+    [REASON_RANK_DIED]              = { "RankDied",             "one process of several failed" },
+    [REASON_RANK_STOPPED]           = { "RankStopped",          "one process of several was stopped (SIGSTOP)" },
+    [REASON_HANG]                   = { "Hang",                 "no process makes progress" },
+    [REASON_NODE_LOST]              = { "NodeLost",             "a node stopped answering" },
+    [REASON_CHECK_FAILED]           = { "CheckFailed",          "a node failed its check" },
+    [REASON_OUT_OF_MEMORY]          = { "OutOfMemory",          "it ran out of memory" },
+    [REASON_OUT_OF_GPU_MEMORY]      = { "OutOfGpuMemory",       "its GPU ran out of memory" },
+    [REASON_TIME_LIMIT]             = { "TimeLimit",            "it reached the time limit of its job" },
+    [REASON_METRIC_MISSING]         = { "MetricMissing",        "it ended without logging the metric" },
+    [REASON_WORKER_LOST]            = { "WorkerLost",           "its worker is gone" },
+    [REASON_PARKED]                 = { "Parked",               "it was asked to stop: preempted, out of time, or its job was requeued" },
+    [REASON_IDLE_GPUS]              = { "IdleGpus",             "it was asked to stop because all its GPUs were idle for too long" },
+    [REASON_RUNG_REACHED]           = { "RungReached",          "it has a result, and may be promoted" },
+    [REASON_PROMOTED]               = { "Promoted",             "it continues to train" },
+    [REASON_EXPERIMENT_PAUSED]      = { "ExperimentPaused",     "dl pause, or a fault, paused the experiment" },
+    [REASON_EXPERIMENT_RESUMED]     = { "ExperimentResumed",    "dl resume resumed the experiment" },
+    [REASON_EXPERIMENT_STOPPED]     = { "ExperimentStopped",    "dl stop or dl kill ended the experiment" },
+    [REASON_EXPERIMENT_ENDED]       = { "ExperimentEnded",      "the search ended before the trial did" },
+    [REASON_TRAINING_COMPLETED]     = { "TrainingCompleted",    "it has trained to its length, or stopped by itself" },
+    [REASON_STOPPED_EARLY]          = { "StoppedEarly",         "the searcher ended it; its result counts" },
+    [REASON_SEARCH_ENDED]           = { "SearchEnded",          "it has a result, and the search ended" },
+    [REASON_CHIEF_SUCCEEDED]        = { "ChiefSucceeded",       "the chief, or else the first worker, has succeeded" },
+    [REASON_ALL_WORKERS_SUCCEEDED]  = { "AllWorkersSucceeded",  "all members of the roles that count have succeeded" },
+    [REASON_ANY_WORKER_SUCCEEDED]   = { "AnyWorkerSucceeded",   "one of the members that count has succeeded" },
+    [REASON_POINT_REJECTED]         = { "PointRejected",        "its program rejected the point as invalid" },
+    [REASON_GIVEN_UP]               = { "GivenUp",              "it failed too often without progress, or for good" },
+    [REASON_ROLE_FAILED]            = { "RoleFailed",           "a member failed, and its role is not restarted" },
+    [REASON_BACKOFF_LIMIT_EXCEEDED] = { "BackoffLimitExceeded", "it was restarted too often without progress" },
+    [REASON_DEADLINE_EXCEEDED]      = { "DeadlineExceeded",     "it was active for too long" },
+    [REASON_SAME_CAUSE]             = { "SameCause",            "it failed in the same way several times without progress" },
+    [REASON_RETRIED]                = { "Retried",              "dl retry restarted it" },
+    [REASON_CONTINUED]              = { "Continued",            "dl continue restarted it" },
+    [REASON_STEP_COMPLETED]         = { "StepCompleted",        "all its tasks have a result" },
+    [REASON_STEP_CACHED]            = { "StepCached",           "its results come from an earlier flow" },
+    [REASON_STEP_SKIPPED]           = { "StepSkipped",          "its condition is false, or a step before it was skipped" },
+    [REASON_STEP_BEFORE_FAILED]     = { "StepBeforeFailed",     "a step that it waits for has failed" },
+    [REASON_FLOW_STOPPED]           = { "FlowStopped",          "dl flow stop suspended it" },
+    [REASON_FLOW_RESUMED]           = { "FlowResumed",          "dl flow resume restarted it" },
 };
 /* clang-format on */
 
-const char *condition_reason (const char *word, const char *otherwise)
+enum condition_reason condition_reason_read (const char *word)
 {
-    for (const struct condition_reason *r = condition_reasons; word && r->word; r++)
-        if (!strcmp (r->word, word))
-            return r->word;
-    return otherwise;
+    for (int i = REASON_NONE + 1; word && i < CONDITION_REASONS; i++)
+        if (!strcmp (condition_reasons[i].word, word))
+            return (enum condition_reason)i;
+    return REASON_NONE;
+}
+
+const char *condition_reason_word (enum condition_reason reason)
+{
+    return reason == REASON_NONE ? NULL : condition_reasons[reason].word;
 }
 
 enum life_condition condition_after (enum life_condition from, enum life_event_kind kind)
@@ -140,18 +146,13 @@ static void unset_condition (struct conditions *c, enum life_condition to, doubl
     entry->time = time;
 }
 
-static bool same_reason (const char *a, const char *b)
-{
-    return a == b || (a && b && !strcmp (a, b));
-}
-
 bool conditions_apply (struct conditions *c, const struct life_event *e)
 {
     enum life_condition to = condition_after (c->is_there ? c->last : LIFE_CONDITIONS, e->kind);
 
     if (to == LIFE_CONDITIONS)
         return false;
-    if (c->is_there && to == c->last && same_reason (c->list[to].reason, e->reason))
+    if (c->is_there && to == c->last && c->list[to].reason == e->reason)
         return false;
     if (c->is_there && c->last != CONDITION_CREATED && c->last != to)
         unset_condition (c, to, e->time);
@@ -173,7 +174,7 @@ void conditions_free (struct conditions *c)
 
 static bool ever_was (const struct condition_entry *entry)
 {
-    return entry->is_true || entry->reason;
+    return entry->is_true || entry->reason != REASON_NONE;
 }
 
 /* Order by time; at the same time, put a condition that is still true last. */
@@ -211,7 +212,8 @@ json_t *conditions_json (const struct conditions *c)
     for (int i = 0; i < n; i++) {
         const struct condition_entry *e = &c->list[order[i]];
         json_t *o = json_pack ("{s:s, s:b, s:f, s:s}", "type", condition_names[order[i]], "status",
-                               e->is_true, "time", e->time, "reason", e->reason ? e->reason : "");
+                               e->is_true, "time", e->time, "reason",
+                               condition_reason_word (e->reason) ?: "");
         if (e->message)
             json_object_set_new (o, "message", json_string (e->message));
         json_array_append_new (list, o);

@@ -38,17 +38,64 @@ enum life_event_kind {
     LIFE_EVENTS,
 };
 
+/* Why a condition is true, in the order in which the reasons usually occur. */
+enum condition_reason {
+    REASON_NONE,
+    REASON_CREATED,
+    REASON_ATTEMPT_STARTED,
+    REASON_ATTEMPT_FAILED,
+    REASON_RANK_DIED,
+    REASON_RANK_STOPPED,
+    REASON_HANG,
+    REASON_NODE_LOST,
+    REASON_CHECK_FAILED,
+    REASON_OUT_OF_MEMORY,
+    REASON_OUT_OF_GPU_MEMORY,
+    REASON_TIME_LIMIT,
+    REASON_METRIC_MISSING,
+    REASON_WORKER_LOST,
+    REASON_PARKED,
+    REASON_IDLE_GPUS,
+    REASON_RUNG_REACHED,
+    REASON_PROMOTED,
+    REASON_EXPERIMENT_PAUSED,
+    REASON_EXPERIMENT_RESUMED,
+    REASON_EXPERIMENT_STOPPED,
+    REASON_EXPERIMENT_ENDED,
+    REASON_TRAINING_COMPLETED,
+    REASON_STOPPED_EARLY,
+    REASON_SEARCH_ENDED,
+    REASON_CHIEF_SUCCEEDED,
+    REASON_ALL_WORKERS_SUCCEEDED,
+    REASON_ANY_WORKER_SUCCEEDED,
+    REASON_POINT_REJECTED,
+    REASON_GIVEN_UP,
+    REASON_ROLE_FAILED,
+    REASON_BACKOFF_LIMIT_EXCEEDED,
+    REASON_DEADLINE_EXCEEDED,
+    REASON_SAME_CAUSE,
+    REASON_RETRIED,
+    REASON_CONTINUED,
+    REASON_STEP_COMPLETED,
+    REASON_STEP_CACHED,
+    REASON_STEP_SKIPPED,
+    REASON_STEP_BEFORE_FAILED,
+    REASON_FLOW_STOPPED,
+    REASON_FLOW_RESUMED,
+    CONDITION_REASONS,
+};
+
 struct life_event {
     enum life_event_kind kind;
     double time;         /* s since the epoch */
-    const char *reason;  /* a word of condition_reasons, not copied */
+    enum condition_reason reason;
     const char *message; /* for people, or NULL */
 };
 
 struct condition_entry {
     double time; /* of the last change, in s since the epoch */
     bool is_true;
-    const char *reason;
+    enum condition_reason reason;
     char *message; /* or NULL */
 };
 
@@ -69,17 +116,18 @@ struct condition_change {
 };
 extern const struct condition_change condition_changes[]; /* ends with .from 0 */
 
-/* The reasons for which a condition can be true: a word for programs and a text for people.  The
- * table ends with .word NULL.
- */
-struct condition_reason {
+/* A word for programs, which the log has, and a text for people; of REASON_NONE both are NULL. */
+struct condition_reason_row {
     const char *word; /* "NodeLost" */
     const char *text;
 };
-extern const struct condition_reason condition_reasons[];
+extern const struct condition_reason_row condition_reasons[CONDITION_REASONS];
 
-/* The table's own copy of 'word', or 'otherwise' if the table does not have it. */
-const char *condition_reason (const char *word, const char *otherwise);
+/* The reason that has this word; REASON_NONE: none has, or it is NULL. */
+enum condition_reason condition_reason_read (const char *word);
+
+/* Its word; NULL for REASON_NONE. */
+const char *condition_reason_word (enum condition_reason reason);
 
 /* "Created", "Running" ...; "created", "started" ... */
 extern const char *const condition_names[LIFE_CONDITIONS];

@@ -17,7 +17,7 @@
 #define DIGITS "0123456789"
 #define HEX    DIGITS "abcdef"
 
-enum type { TEXT, INT, REAL, REALS, FLAG, HPARAMS, JSON };
+enum type { TEXT, REASON, INT, REAL, REALS, FLAG, HPARAMS, JSON };
 
 struct event_member {
     const char *name;
@@ -144,7 +144,7 @@ static const struct event_member members[] = {
     { "off",         FLAG,    AT (off),         OP (LABEL) | OP (ARCHIVE) | OP (EXCLUDE) },
     { "state",       TEXT,    AT (state),       OP (END) | OP (DONE) },
     { "status",      INT,     AT (status),      OP (FAIL) | OP (PARK) },
-    { "cause",       TEXT,    AT (cause),       OP (RESULT) | OP (FAIL) | OP (LOST) | OP (PARK) | OP (EXIT) },
+    { "cause",       REASON,  AT (cause),       OP (RESULT) | OP (FAIL) | OP (LOST) | OP (PARK) | OP (EXIT) | OP (PAUSE) },
     { "why",         TEXT,    AT (why),         ENDS | OP (LOST) | OP (EXIT) | OP (EXCLUDE) | OP (PAUSE) | OP (DONE) },
     { "left",        JSON,    AT (json),        OP (DONE) },
 };
@@ -196,6 +196,8 @@ static json_t *member_json (const struct event *e, const struct event_member *m)
     switch (m->type) {
     case TEXT:
         return *(char *const *)p ? json_string (*(char *const *)p) : NULL;
+    case REASON:
+        return json_string (condition_reason_word (*(const enum condition_reason *)p));
     case INT:
         return *(const int64_t *)p ? json_integer (*(const int64_t *)p) : NULL;
     case REAL:
@@ -243,6 +245,9 @@ static void read_event_member (const json_t *v, struct event *e, const struct ev
     switch (m->type) {
     case TEXT:
         *(const char **)p = json_string_value (v);
+        break;
+    case REASON:
+        *(enum condition_reason *)p = condition_reason_read (json_string_value (v));
         break;
     case INT:
         *(int64_t *)p = json_integer_value (v);
@@ -343,7 +348,9 @@ static void pack_member (struct packed *p, const struct event *e, const struct e
 
     switch (m->type) {
     case TEXT:
-        text = *(char *const *)from;
+    case REASON:
+        text = m->type == REASON ? condition_reason_word (*(const enum condition_reason *)from)
+                                 : *(char *const *)from;
         pack_counted (p, text, text ? strlen (text) + 1 : 0);
         break;
     case INT:
@@ -431,6 +438,11 @@ static void unpack_member (struct pack_cursor *c, struct event *e, const struct 
         bytes = unpack_bytes (c, &n);
         c->bad |= bytes && bytes[n - 1];
         *(const char **)to = c->bad ? NULL : bytes;
+        break;
+    case REASON:
+        bytes = unpack_bytes (c, &n);
+        c->bad |= bytes && bytes[n - 1];
+        *(enum condition_reason *)to = condition_reason_read (c->bad ? NULL : bytes);
         break;
     case INT:
     case REAL:

@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "launcher/sweep/conditions.h"
+
 enum event_op {
     EVENT_CREATE,
     EVENT_BEGIN,
@@ -55,7 +57,7 @@ struct event {
     bool free;     /* the attempt does not count towards max_restarts */
     bool progress; /* it got further than the failed attempts before it, which no longer count */
     const char *why;
-    const char *cause; /* 'why' as a word of condition_reasons, or NULL */
+    enum condition_reason cause; /* the class of 'why' */
     const char *host;
     const char *gpus;
     const char *owner; /* nonce of the worker that claimed the attempt */

@@ -139,7 +139,7 @@ const struct conditions *trial_conditions (const struct sweep *s, long number)
         && t->conditions.last != CONDITION_RUNNING && lstat (path, &st) == 0)
         conditions_apply (&t->conditions, &(struct life_event){ .kind = LIFE_STARTED,
                                                                 .time = (double)st.st_mtime,
-                                                                .reason = "AttemptStarted" });
+                                                                .reason = REASON_ATTEMPT_STARTED });
     return &t->conditions;
 }
 

@@ -197,21 +197,19 @@ static size_t word_length (const char *text)
 /* How much of a reason to compare.  The rest differs between attempts: without a metric it quotes
  * the log, and after a hang it names the places of the ranks.
  */
-static size_t length_that_counts (const char *why)
+static size_t length_that_counts (enum condition_reason cause, const char *why)
 {
-    static const char *const cut[] = { "ended without logging", "no rank has made progress" };
-
-    for (size_t i = 0; i < sizeof (cut) / sizeof (*cut); i++)
-        if (!strncmp (why, cut[i], strlen (cut[i])))
-            return strcspn (why, ";");
-    return strlen (why);
+    return cause == REASON_METRIC_MISSING || cause == REASON_HANG ? strcspn (why, ";")
+                                                                  : strlen (why);
 }
 
-void fault_key (char key[FAULT_KEY], const char *why)
+void fault_key (char key[FAULT_KEY], enum condition_reason cause, const char *why)
 {
-    const char *end = why + length_that_counts (why);
+    const char *end;
     size_t n = 0;
 
+    why = why ?: "";
+    end = why + length_that_counts (cause, why);
     for (const char *c = why; c < end && n < FAULT_KEY - 1;) {
         size_t len = word_length (c);
         if (has_ending (key, key + n, "rank # on ")) {
@@ -255,7 +253,7 @@ void fault_note (struct sweep *s, const struct event *e)
 
     if (s->nresults || e->free || !e->why)
         return;
-    fault_key (key, e->why);
+    fault_key (key, e->cause, e->why);
     if (e->progress) { /* the trial got further in spite of it */
         if ((f = find_fault (s, key)) && f->trial == (long)e->trial)
             f->count = 0;
@@ -274,16 +272,17 @@ void fault_note (struct sweep *s, const struct event *e)
     else if (e->host && strcmp (f->host, e->host))
         f->spread = true;
     state_set_text (&f->why, e->why);
+    f->cause = e->cause;
     state_set_text (&f->slot, e->by ? e->by : "");
 }
 
-const struct fault *fault_like (const struct sweep *s, const char *why)
+const struct fault *fault_like (const struct sweep *s, enum condition_reason cause, const char *why)
 {
     char key[FAULT_KEY];
 
     if (s->nresults || !why)
         return NULL;
-    fault_key (key, why);
+    fault_key (key, cause, why);
     return find_fault (s, key);
 }
 
@@ -329,6 +328,7 @@ static enum applied apply_pause (struct sweep *s, const struct event *e, struct 
 {
     (void)err;
     state_set_text (&s->cause.why, e->why);
+    s->cause.cause = e->cause;
     s->cause.trial = (long)e->trial;
     s->cause.attempt = (long)e->attempt;
     return APPLY_DONE;
@@ -381,7 +381,7 @@ static enum applied apply_retry (struct sweep *s, const struct event *e, struct 
     faults_forget (s);
     t->state = TRIAL_OPEN;
     conditions_apply (&t->conditions,
-                      &(struct life_event){ LIFE_REVIVED, e->time, "Retried", NULL });
+                      &(struct life_event){ LIFE_REVIVED, e->time, REASON_RETRIED, NULL });
     t->tries = (struct tries){ 0 };
     t->spent = 0;
     state_add_open (s, (long)e->trial);
@@ -482,7 +482,7 @@ static void request_note (struct sweep *s, const struct event *e)
 /* ---- conditions ---- */
 
 static void note_condition (struct sweep_trial *t, enum life_event_kind kind, double time,
-                            const char *reason, const char *message)
+                            enum condition_reason reason, const char *message)
 {
     conditions_apply (&t->conditions, &(struct life_event){ kind, time, reason, message });
 }
@@ -496,12 +496,12 @@ static double seconds_of (const struct event *e)
 static void note_start (struct sweep_trial *t, double time)
 {
     if (t->conditions.last != CONDITION_RUNNING)
-        note_condition (t, LIFE_STARTED, time, "AttemptStarted", NULL);
+        note_condition (t, LIFE_STARTED, time, REASON_ATTEMPT_STARTED, NULL);
 }
 
 /* Note a condition of all open trials. */
 static void note_open (struct sweep *s, const struct event *e, enum life_event_kind kind,
-                       const char *reason)
+                       enum condition_reason reason)
 {
     const struct life_event event = { kind, e->time, reason, e->why };
 
@@ -514,12 +514,11 @@ static void note_result_condition (const struct sweep *s, struct sweep_trial *t,
                                    const struct event *e)
 {
     if (t->stopped)
-        note_condition (t, LIFE_SUCCEEDED, e->time, "StoppedEarly", NULL);
+        note_condition (t, LIFE_SUCCEEDED, e->time, REASON_STOPPED_EARLY, NULL);
     else if (t->length >= s->exp->search->config.max_length)
-        note_condition (t, LIFE_SUCCEEDED, e->time,
-                        condition_reason (e->cause, "TrainingCompleted"), NULL);
+        note_condition (t, LIFE_SUCCEEDED, e->time, e->cause ?: REASON_TRAINING_COMPLETED, NULL);
     else
-        note_condition (t, LIFE_SUSPENDED, e->time, "RungReached", NULL);
+        note_condition (t, LIFE_SUSPENDED, e->time, REASON_RUNG_REACHED, NULL);
 }
 
 /* Trials with a result have succeeded; the others may be continued. */
@@ -528,9 +527,9 @@ static void note_end (struct sweep *s, const struct event *e)
     for (long i = 1; i <= s->ntrials; i++) {
         struct sweep_trial *t = sweep_trial (s, i);
         if (t->length > 0)
-            note_condition (t, LIFE_SUCCEEDED, e->time, "SearchEnded", NULL);
+            note_condition (t, LIFE_SUCCEEDED, e->time, REASON_SEARCH_ENDED, NULL);
         else
-            note_condition (t, LIFE_SUSPENDED, e->time, "ExperimentEnded", NULL);
+            note_condition (t, LIFE_SUSPENDED, e->time, REASON_EXPERIMENT_ENDED, NULL);
     }
 }
 
@@ -538,13 +537,13 @@ static void note_end (struct sweep *s, const struct event *e)
 static void note_request (struct sweep *s, const struct event *e)
 {
     if (e->op == EVENT_PAUSE)
-        note_open (s, e, LIFE_SUSPENDED, "ExperimentPaused");
+        note_open (s, e, LIFE_SUSPENDED, REASON_EXPERIMENT_PAUSED);
     else if (e->op == EVENT_STOP || e->op == EVENT_KILL)
-        note_open (s, e, LIFE_SUSPENDED, "ExperimentStopped");
+        note_open (s, e, LIFE_SUSPENDED, REASON_EXPERIMENT_STOPPED);
     else if (e->op == EVENT_RESUME)
-        note_open (s, e, LIFE_RESUMED, "ExperimentResumed");
+        note_open (s, e, LIFE_RESUMED, REASON_EXPERIMENT_RESUMED);
     else if (e->op == EVENT_CONTINUE)
-        note_open (s, e, LIFE_RESUMED, "Continued");
+        note_open (s, e, LIFE_RESUMED, REASON_CONTINUED);
     else if (e->op == EVENT_END)
         note_end (s, e);
 }
@@ -581,7 +580,7 @@ static enum applied apply_create (struct sweep *s, const struct event *e, struct
         return errorf (err, "cannot create the searcher: %s", strerror (errno));
     s->created = e->time;
     conditions_apply (&s->conditions,
-                      &(struct life_event){ LIFE_CREATED, e->time, "Created", NULL });
+                      &(struct life_event){ LIFE_CREATED, e->time, REASON_CREATED, NULL });
     return APPLY_DONE;
 }
 
@@ -603,7 +602,7 @@ static void add_trial (struct sweep *s, const struct event *e)
         .from_length = e->from_length,
     };
     s->ntrials++;
-    note_condition (&s->trials[s->ntrials - 1], LIFE_CREATED, e->time, "Created", NULL);
+    note_condition (&s->trials[s->ntrials - 1], LIFE_CREATED, e->time, REASON_CREATED, NULL);
     state_add_history (s, s->ntrials);
 }
 
@@ -629,8 +628,8 @@ static enum applied apply_begin (struct sweep *s, const struct event *e, struct 
     t->tries.lost = 0;
     t->spent = 0;
     state_set_text (&t->owner, e->owner);
-    note_condition (t, LIFE_REVIVED, e->time, "Continued", NULL);
-    note_condition (t, LIFE_RESUMED, e->time, "Promoted", NULL);
+    note_condition (t, LIFE_REVIVED, e->time, REASON_CONTINUED, NULL);
+    note_condition (t, LIFE_RESUMED, e->time, REASON_PROMOTED, NULL);
     if (e->owner)
         note_start (t, e->time);
     state_add_open (s, op.trial);
@@ -767,8 +766,10 @@ static struct sweep_trial *apply_attempt_end (struct sweep *s, const struct even
     if (!t)
         return NULL;
     attempt_over (s, t, e);
-    if (e->why)
+    if (e->why) {
         state_set_text (&t->why, e->why);
+        t->cause = e->cause;
+    }
     return t;
 }
 
@@ -815,7 +816,7 @@ static enum applied apply_fail (struct sweep *s, const struct event *e, struct s
 
     if (!t)
         return APPLY_DONE;
-    note_condition (t, LIFE_BROKEN, e->time, condition_reason (e->cause, "AttemptFailed"), e->why);
+    note_condition (t, LIFE_BROKEN, e->time, e->cause ?: REASON_ATTEMPT_FAILED, e->why);
     if (!e->free)
         add_failed (t, t->over);
     if (move_trial (s, t, e, err) < 0)
@@ -837,7 +838,7 @@ static enum applied apply_lost (struct sweep *s, const struct event *e, struct s
     (void)err;
     if (!t)
         return APPLY_DONE;
-    note_condition (t, LIFE_BROKEN, e->time, condition_reason (e->cause, "WorkerLost"), e->why);
+    note_condition (t, LIFE_BROKEN, e->time, e->cause ?: REASON_WORKER_LOST, e->why);
     tries_add (&t->tries, (struct try_end){ .progress = e->progress, .free = true }, 0);
     return APPLY_DONE;
 }
@@ -848,7 +849,7 @@ static enum applied apply_park (struct sweep *s, const struct event *e, struct s
 
     (void)err;
     if (t)
-        note_condition (t, LIFE_BROKEN, e->time, condition_reason (e->cause, "Parked"), e->why);
+        note_condition (t, LIFE_BROKEN, e->time, e->cause ?: REASON_PARKED, e->why);
     return APPLY_DONE;
 }
 
@@ -859,7 +860,7 @@ static enum applied apply_reject (struct sweep *s, const struct event *e, struct
     if (!t)
         return APPLY_DONE;
     t->end_time = e->time;
-    note_condition (t, LIFE_FAILED, e->time, "PointRejected", e->why);
+    note_condition (t, LIFE_FAILED, e->time, REASON_POINT_REJECTED, e->why);
     close_segment (s, t, TRIAL_REJECTED);
     if (searcher_reject (s->searcher, trial_number (s, t)) < 0)
         return state_damaged (err, "a point is rejected that the searcher ended");
@@ -872,13 +873,15 @@ static enum applied apply_exit (struct sweep *s, const struct event *e, struct s
 
     if (!t || t->state != TRIAL_OPEN)
         return APPLY_DONE;
-    if (e->why)
+    if (e->why) {
         state_set_text (&t->why, e->why);
+        t->cause = e->cause;
+    }
     if (memory_is_allowed (s, e->memory))
         s->memory = s->memory_limit = e->memory;
     t->memory = 0;
     t->end_time = e->time;
-    note_condition (t, LIFE_FAILED, e->time, condition_reason (e->cause, "GivenUp"), t->why);
+    note_condition (t, LIFE_FAILED, e->time, e->cause ?: REASON_GIVEN_UP, t->why);
     close_segment (s, t, TRIAL_FAILED);
     if (searcher_exit (s->searcher, trial_number (s, t)) < 0)
         return state_damaged (err, "the end of a trial that the searcher ended");

@@ -26,16 +26,17 @@ bool host_spoils (const struct sweep *s, const char *name, long trial);
 /* FAULT_LIMIT equal failures count as a fault that all trials share. */
 enum { FAULT_LIMIT = 3, FAULT_KEY = 192 };
 
-/* Reduce 'why' to what equal failures have in common: drop paths, and all numbers but exit statuses
- * and signals.
+/* Reduce 'why', of the class 'cause', to what equal failures have in common: drop paths, and all
+ * numbers but exit statuses and signals.  NULL is "".
  */
-void fault_key (char key[FAULT_KEY], const char *why);
+void fault_key (char key[FAULT_KEY], enum condition_reason cause, const char *why);
 
 /* Count the failed attempt of an event. */
 void fault_note (struct sweep *s, const struct event *e);
 
-/* The earlier failures that are equal to 'why'; NULL: none, or a trial has a result. */
-const struct fault *fault_like (const struct sweep *s, const char *why);
+/* The earlier failures that are equal to this one; NULL: none, or a trial has a result. */
+const struct fault *fault_like (const struct sweep *s, enum condition_reason cause,
+                                const char *why);
 
 /* The most frequent failure; NULL: none, or a trial has a result. */
 const struct fault *fault_most (const struct sweep *s);

@@ -60,7 +60,8 @@ struct sweep_trial {
                           with less to do */
     int64_t memory;    /* bytes for the open segment, raised after it ran out of memory; 0: it did
                           not */
-    char *why;         /* reason of the last failure, or NULL */
+    char *why;         /* reason of the last failure, or NULL, ... */
+    enum condition_reason cause; /* ... and its class */
     char *owner;       /* worker that runs attempt over + 1; NULL: not known */
     char *host, *gpus; /* of the last attempt that ended, or NULL */
     double begin_time; /* s since the epoch, by its worker's clock */
@@ -101,6 +102,7 @@ struct fault {
     char *host;          /* of the first attempt; NULL: not known */
     bool spread;         /* another attempt failed on another host */
     char *why;           /* reason of the last failure, ... */
+    enum condition_reason cause; /* ... its class, ... */
     long trial, attempt; /* ... the attempt that failed, ... */
     double seconds;      /* ... how long it took, ... */
     char *slot;          /* ... and the slot of its worker */
@@ -109,6 +111,7 @@ struct fault {
 /* Why the experiment was paused, and the attempt whose log shows it. */
 struct pause_cause {
     char *why; /* NULL: a user paused it */
+    enum condition_reason cause;
     long trial, attempt;
 };
 

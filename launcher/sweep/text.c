@@ -92,7 +92,7 @@ void conditions_print (const struct conditions *c, FILE *f)
         char when[32];
         time_text (when, sizeof (when), e->time);
         fprintf (f, "  %-11s %s %s  %s%s%s\n", condition_names[order[i]],
-                 e->is_true ? "since" : "until", when, e->reason, e->message ? ": " : "",
-                 e->message ? e->message : "");
+                 e->is_true ? "since" : "until", when, condition_reason_word (e->reason) ?: "",
+                 e->message ? ": " : "", e->message ? e->message : "");
     }
 }

@@ -273,6 +273,7 @@ static void why_no_metric (const struct trial_attempt *a, struct failure_class *
     bool went_on = a->number > 1 && attempt_with_files (a, NULL, files, sizeof (files)) == 0;
     size_t n;
 
+    v->cause = REASON_METRIC_MISSING;
     v->last = failure_is_final (a, went_on);
     if (sweep_metrics (sweep) == 1)
         snprintf (v->why, sizeof (v->why), "ended without logging the metric \"%s\"",

@@ -528,8 +528,8 @@ void heal_explain (const struct heal *h, struct failure_class *v)
         return;
     memcpy (was, v->why, sizeof (was));
     v->free |= heal_rows[h->verdict.cause].is_free;
-    v->cause = heal_rows[h->verdict.cause].word;
-    if (h->verdict.cause != HEAL_DIED || strstr (h->verdict.why, "by signal"))
+    v->cause = heal_rows[h->verdict.cause].reason;
+    if (h->verdict.cause != HEAL_DIED || h->verdict.signal)
         snprintf (v->why, sizeof (v->why), "%s", h->verdict.why);
     else
         snprintf (v->why, sizeof (v->why), "%s: rank %ld on %s was the first to fail%s", was,
@@ -603,7 +603,7 @@ static bool leave_taken_nodes (struct heal *h, struct worker *w, const struct tr
     free (now);
     if (!*t.first || h->verdict.cause == HEAL_LOST)
         return false;
-    v->cause = heal_rows[HEAL_LOST].word;
+    v->cause = heal_rows[HEAL_LOST].reason;
     v->free = true;
     snprintf (v->why, sizeof (v->why), "Slurm has taken %s from the job", t.first);
     return true;
@@ -627,7 +627,7 @@ static void blame_check (struct failure_class *v, const char *name)
 {
     size_t n = strlen (v->why);
 
-    v->cause = "CheckFailed";
+    v->cause = REASON_CHECK_FAILED;
     v->free = true;
     snprintf (v->why + n, sizeof (v->why) - n, "; %s failed its check", name);
     policy_text (v->why);

@@ -45,11 +45,12 @@ void worker_exit_read (const char *root, struct worker_exit *l)
 {
     long status = (long)environment_number ("DL_LAST_STATUS", -1);
 
-    *l = (struct worker_exit){ .counted = false };
+    *l = (struct worker_exit){ .requeued = false };
     if (status >= 0) {
-        l->counted = may_be_memory (status) && was_memory (root);
-        if (l->counted)
+        if (may_be_memory (status) && was_memory (root)) {
+            l->cause = REASON_OUT_OF_MEMORY;
             snprintf (l->why, sizeof (l->why), "out of memory");
+        }
     } else if (environment_number ("SLURM_RESTART_COUNT", -1) > 0) {
         l->requeued = true;
         snprintf (l->why, sizeof (l->why), "preempted or requeued by Slurm");
@@ -60,17 +61,17 @@ void worker_exit_read (const char *root, struct worker_exit *l)
 /* clang-format off */
 static const struct {
     const char *state;
-    bool counted;
     const char *why;
+    enum condition_reason cause;
 } states[] = {
-    { "OUT_OF_MEMORY", true,  "Slurm killed its worker because memory ran out" },
-    { "NODE_FAIL",     false, "its worker's node failed" },
-    { "BOOT_FAIL",     false, "its worker's node failed" },
-    { "PREEMPTED",     false, "Slurm preempted its job" },
-    { "TIMEOUT",       false, "Slurm killed its worker at the time limit" },
-    { "DEADLINE",      false, "Slurm killed its worker at the deadline" },
-    { "CANCELLED",     false, "its worker's job was cancelled" },
-    { NULL, false, NULL },
+    { "OUT_OF_MEMORY", "Slurm killed its worker because memory ran out", REASON_OUT_OF_MEMORY },
+    { "NODE_FAIL",     "its worker's node failed" },
+    { "BOOT_FAIL",     "its worker's node failed" },
+    { "PREEMPTED",     "Slurm preempted its job" },
+    { "TIMEOUT",       "Slurm killed its worker at the time limit", REASON_TIME_LIMIT },
+    { "DEADLINE",      "Slurm killed its worker at the deadline" },
+    { "CANCELLED",     "its worker's job was cancelled" },
+    { NULL, NULL },
 };
 /* clang-format on */
 
@@ -107,7 +108,7 @@ void worker_exit_ask (const char *slot, struct worker_exit *l)
     slurm_job_state (task, state);
     for (int i = 0; states[i].state; i++)
         if (!strcmp (state, states[i].state)) {
-            l->counted = states[i].counted;
+            l->cause = states[i].cause;
             snprintf (l->why, sizeof (l->why), "%s: %s", state, states[i].why);
         }
 }

@@ -57,13 +57,13 @@ static bool search_goes_on (const struct sweep *s, long failed)
     return answer != SEARCH_DONE;
 }
 
-/* Whether the failure 'why' of the trial's attempt, which is about to be published, is a case of a
+/* Whether the failure 'v' of the trial's attempt, which is about to be published, is a case of a
  * shared fault: then the trial is not given up.
  */
-static bool fault_spares_trial (const struct worker *w, long trial, const char *why)
+static bool fault_spares_trial (const struct worker *w, long trial, const struct failure_class *v)
 {
     const struct sweep *s = w->sweep;
-    const struct fault *f = fault_like (s, why);
+    const struct fault *f = fault_like (s, v->cause, v->why);
 
     return f && f->count + 1 >= FAULT_LIMIT
            && (has_other_open (s, trial) || search_goes_on (s, trial));
@@ -166,9 +166,9 @@ int fault_let_others_begin (struct worker *w, double pause, struct slurmdl_error
 }
 
 /* Whether that failure shows that all workers share the fault. */
-static bool fault_pauses (struct worker *w, const char *why)
+static bool fault_pauses (struct worker *w, const struct failure_class *v)
 {
-    const struct fault *f = fault_like (w->sweep, why);
+    const struct fault *f = fault_like (w->sweep, v->cause, v->why);
 
     return f && f->count + 1 >= FAULT_LIMIT
            && (!f->host || f->spread || strcmp (f->host, w->host) || !works_elsewhere (w));
@@ -177,9 +177,9 @@ static bool fault_pauses (struct worker *w, const char *why)
 /* Whether the experiment is already paused because of it.  An attempt that was running then has not
  * failed: it is parked.
  */
-static bool fault_is_known (const struct worker *w, const char *why)
+static bool fault_is_known (const struct worker *w, const struct failure_class *v)
 {
-    const struct fault *f = fault_like (w->sweep, why);
+    const struct fault *f = fault_like (w->sweep, v->cause, v->why);
 
     return sweep_is_faulty (w->sweep) && f && f->count >= FAULT_LIMIT;
 }
@@ -198,9 +198,12 @@ enum turn fault_stop (struct worker *w, struct slurmdl_error *err)
         return TURN_IDLE;
     if (f->host && !f->spread && works_elsewhere (w))
         return TURN_WAIT;
-    event = (struct event){
-        .op = EVENT_PAUSE, .by = w->slot, .trial = f->trial, .attempt = f->attempt, .why = f->why
-    };
+    event = (struct event){ .op = EVENT_PAUSE,
+                            .by = w->slot,
+                            .trial = f->trial,
+                            .attempt = f->attempt,
+                            .cause = f->cause,
+                            .why = f->why };
     if ((rv = worker_publish (w, &event, 1, err)) == PUBLISH_DONE)
         notify_fault (w->sweep);
     return rv == PUBLISH_FAILED ? TURN_FAILED : TURN_DONE;
@@ -340,10 +343,11 @@ static struct event report_event (const struct worker *w, long trial, struct seg
     return e;
 }
 
-/* The policy by which a job ends with this failure; NULL: none applies. */
-static const char *job_end (const struct worker *w, long trial, const struct segment_report *r)
+/* The policy by which a job ends with this failure; REASON_NONE: none applies. */
+static enum condition_reason job_end (const struct worker *w, long trial,
+                                      const struct segment_report *r)
 {
-    const struct fault *f = fault_like (w->sweep, r->verdict.why);
+    const struct fault *f = fault_like (w->sweep, r->verdict.cause, r->verdict.why);
     const struct job_failure failure = { .status = r->verdict.status,
                                          .free = r->verdict.free,
                                          .progress = r->verdict.progress,
@@ -352,7 +356,7 @@ static const char *job_end (const struct worker *w, long trial, const struct seg
 
     return w->sweep->exp->job->is_given && r->outcome == OUTCOME_FAILED
                ? job_gives_up (w->sweep->exp, &failure)
-               : NULL;
+               : REASON_NONE;
 }
 
 /* Whether the trial has no retries left, or its job ends. */
@@ -361,7 +365,7 @@ static bool gives_up (const struct worker *w, long trial, const struct segment_r
     const struct failure_class *v = &r->verdict;
     struct tries tries = sweep_trial (w->sweep, trial)->tries;
 
-    return job_end (w, trial, r)
+    return job_end (w, trial, r) != REASON_NONE
            || tries_add (
                &tries,
                (struct try_end){ .last = v->last, .progress = v->progress, .free = v->free },
@@ -413,7 +417,7 @@ static char *bad_nodes (const struct worker *w, long trial, const struct segment
 static bool is_last (const struct worker *w, long trial, const struct segment_report *r)
 {
     return r->outcome == OUTCOME_FAILED && gives_up (w, trial, r)
-           && (r->verdict.free || !fault_spares_trial (w, trial, r->verdict.why));
+           && (r->verdict.free || !fault_spares_trial (w, trial, &r->verdict));
 }
 
 /* The pause goes into the same entry as the failure, so that no attempt can begin between the two.
@@ -424,6 +428,7 @@ static struct event pause_event (const struct worker *w, long trial, const struc
                            .by = w->slot,
                            .trial = trial,
                            .attempt = sweep_trial (w->sweep, trial)->over + 1,
+                           .cause = r->verdict.cause,
                            .why = r->verdict.why };
 }
 
@@ -435,7 +440,7 @@ static enum published publish_failure (struct worker *w, long trial, struct segm
     char *nodes = bad_nodes (w, trial, r);
     bool last = is_last (w, trial, r);
     bool pauses = r->outcome == OUTCOME_FAILED && !last && !r->verdict.free && !r->verdict.progress
-                  && fault_pauses (w, r->verdict.why);
+                  && fault_pauses (w, &r->verdict);
     size_t n = 1;
     enum published rv;
 
@@ -527,7 +532,7 @@ int worker_publish_report (struct worker *w, long trial, struct segment_report *
     while (rv == PUBLISH_LATE && t->over + 1 == attempt && t->state == TRIAL_OPEN) {
         struct event event;
 
-        if (r->outcome == OUTCOME_FAILED && fault_is_known (w, r->verdict.why))
+        if (r->outcome == OUTCOME_FAILED && fault_is_known (w, &r->verdict))
             r->outcome = OUTCOME_PARKED;
         event = report_event (w, trial, r);
         before = w->sweep->nresults;

@@ -469,7 +469,7 @@ static void classify_end (const struct segment *s, struct failure_class *v)
     failure_classify (&s->attempt, s->status, oom_kill_of (s), &s->heal.first, v);
     v->status = shell_status (s->status);
     if (v->oom != OOM_NONE)
-        v->cause = "OutOfMemory";
+        v->cause = v->oom == OOM_GPU ? REASON_OUT_OF_GPU_MEMORY : REASON_OUT_OF_MEMORY;
     heal_explain (&s->heal, v);
 }
 
@@ -522,7 +522,7 @@ static void judge_overdue (const struct segment *s, struct segment_report *r)
 {
     r->outcome = OUTCOME_FAILED;
     r->verdict.last = true;
-    r->verdict.cause = "DeadlineExceeded";
+    r->verdict.cause = REASON_DEADLINE_EXCEEDED;
     snprintf (r->verdict.why, sizeof (r->verdict.why), "active for longer than %s",
               s->w->sweep->exp->job->deadline_text);
 }
@@ -543,7 +543,7 @@ static void judge_member (struct segment *s, struct segment_report *r)
     snprintf (why, sizeof (why), "%.32s %ld on %.64s: %.380s", v->role, s->members.index,
               s->members.node, r->verdict.why);
     memcpy (r->verdict.why, why, sizeof (why));
-    if (!r->verdict.cause)
+    if (r->verdict.cause == REASON_NONE)
         r->verdict.cause = v->reason;
     r->verdict.last |= v->kind == LIFE_FAILED;
 }
@@ -587,6 +587,7 @@ static void judge_segment (struct segment *s, struct segment_report *r)
                   "exit status %d: the training script rejects the point", SLURMDL_EXIT_REJECT);
     } else if (budget_in_vain (s->w, &s->attempt)) {
         r->outcome = OUTCOME_FAILED;
+        r->verdict.cause = REASON_TIME_LIMIT;
         snprintf (r->verdict.why, sizeof (r->verdict.why),
                   "TIMEOUT: the time limit is too short: stopped after %.0f s "
                   "without a checkpoint or progress",
@@ -594,7 +595,7 @@ static void judge_segment (struct segment *s, struct segment_report *r)
     } else if (s->deadline > 0 || s->w->stop) {
         r->outcome = OUTCOME_PARKED;
         if (*s->idle) {
-            r->verdict.cause = "IdleGpus";
+            r->verdict.cause = REASON_IDLE_GPUS;
             snprintf (r->verdict.why, sizeof (r->verdict.why), "%s", s->idle);
         }
     } else
@@ -779,13 +780,14 @@ static void judge_command (const struct segment *s, struct command_report *r)
     r->status = s->status;
     r->out_of_time = s->w->timed_out;
     r->stop = r->out_of_time ? 0 : s->w->stop;
-    if (r->out_of_time)
+    if (r->out_of_time) {
+        r->verdict.cause = REASON_TIME_LIMIT;
         snprintf (r->verdict.why, sizeof (r->verdict.why),
                   "TIMEOUT: stopped after %.0f s, before the time limit of its job",
                   monotonic () - s->start);
-    else if (*s->idle) {
+    } else if (*s->idle) {
         r->idle = true;
-        r->verdict.cause = "IdleGpus";
+        r->verdict.cause = REASON_IDLE_GPUS;
         snprintf (r->verdict.why, sizeof (r->verdict.why), "%s", s->idle);
     }
     if (s->status == 0 || s->w->stop)

@@ -149,18 +149,19 @@ static enum turn publish_lost (struct worker *w, long trial, const char *owner,
     int64_t memory;
     struct try_end end = { .last = false };
     struct tries tries = t->tries;
-    bool last;
+    bool last, counted;
 
     if (!find_cause_of_death (w, trial, owner, &lost))
         return TURN_WAIT;
-    memory = lost.counted ? memory_to_retry (w, had, 0) : 0;
+    counted = lost.cause == REASON_OUT_OF_MEMORY;
+    memory = counted ? memory_to_retry (w, had, 0) : 0;
     if (memory)
         memory_add_reason (lost.why, sizeof (lost.why), had, memory);
-    end.free = !lost.counted || memory > 0;
+    end.free = !counted || memory > 0;
     end.progress = attempt_progress (w->sweep, trial, attempt) == PROGRESS_STEPS;
     last = tries_add (&tries, end, w->sweep->exp->failures->max_restarts);
     struct event events[2] = {
-        { .op = lost.counted ? EVENT_FAIL : EVENT_LOST,
+        { .op = counted ? EVENT_FAIL : EVENT_LOST,
           .by = w->slot,
           .trial = trial,
           .attempt = attempt,
@@ -168,7 +169,7 @@ static enum turn publish_lost (struct worker *w, long trial, const char *owner,
           .free = memory > 0,
           .progress = end.progress,
           .memory = memory,
-          .cause = lost.counted ? "OutOfMemory" : NULL,
+          .cause = lost.cause,
           .why = lost.why },
         { .op = EVENT_EXIT, .by = w->slot, .trial = trial },
     };

@@ -250,8 +250,8 @@ struct failure_class {
     enum oom oom;
     int error;         /* ENOSPC or EDQUOT if the disk was full, else 0 */
     int status;        /* exit status as a shell reports it */
-    const char *cause; /* one of condition_reasons; NULL: the program failed */
-    char why[512];     /* the reason, to be shown to the user */
+    enum condition_reason cause; /* REASON_NONE: the program failed */
+    char why[512];               /* the reason, to be shown to the user */
 };
 
 /* The rank of an attempt that failed first. */
@@ -292,9 +292,9 @@ extern const struct end_row end_table[]; /* the last row has status -1 */
 /* ---- Find out why a worker died, and how far its attempt got ---- */
 
 struct worker_exit {
-    bool counted;  /* the trainer is at fault: counts towards max_restarts */
-    bool requeued; /* Slurm has requeued the job */
-    char why[160]; /* "": unknown */
+    enum condition_reason cause; /* REASON_OUT_OF_MEMORY counts towards max_restarts */
+    bool requeued;               /* Slurm has requeued the job */
+    char why[160];               /* "": unknown */
 };
 
 /* Find out why the previous worker in this place ended.  SLURM_RESTART_COUNT reveals a requeue, and

@@ -321,7 +321,7 @@ CASE (the_manual_has_the_table)
                 == 5
             && strcmp (cause, "cause") && ++n < HEAL_CAUSES) {
             const struct heal_row *row = &heal_rows[n];
-            assert_string_equal (cause, row->word);
+            assert_string_equal (cause, condition_reason_word (row->reason));
             assert_string_equal (stacks, row->takes_stacks ? "kept" : "no");
             assert_string_equal (step, row->leaves ? "abandoned" : "ended");
             assert_string_equal (node, row->leaves ? "left out" : row->checks ? "checked" : "kept");

@@ -173,7 +173,7 @@ FOLDER_CASE (lost_workers)
         set ("DL_LAST_STATUS", losses[i].status);
         worker_exit_read (dir, &l);
         assert_string_equal (l.why, losses[i].why);
-        assert_int_equal (l.counted, losses[i].counted);
+        assert_int_equal (l.cause == REASON_OUT_OF_MEMORY, losses[i].counted);
         assert_null (getenv ("DL_LAST_STATUS"));
         f = fopen (in_dir ("called"), "r");
         assert_int_equal (f != NULL, asks);
@@ -229,7 +229,7 @@ FOLDER_CASE (states_of_jobs)
         put_program ("scontrol", text);
         worker_exit_ask (jobs[i].slot, &l);
         assert_true (!strncmp (l.why, jobs[i].why, strlen (jobs[i].why)));
-        assert_int_equal (l.counted, jobs[i].counted);
+        assert_int_equal (l.cause == REASON_OUT_OF_MEMORY, jobs[i].counted);
     }
     end_path (path);
 }

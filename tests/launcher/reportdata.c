@@ -249,14 +249,14 @@ FOLDER_CASE (test_lost)
                             .attempt = 1,
                             .seconds = 1e-3,
                             .why = "its worker is gone",
-                            .cause = "NodeLost" });
+                            .cause = REASON_NODE_LOST });
     assert_int_equal (report_fill (&r, &s, 1, &err), 0);
     assert_int_equal (r.nattempts, 3);
     a = &r.attempts[2];
     assert_string_equal (r.slots.list[a->slot], "w_1");
     assert_int_equal (a->how, ATTEMPT_LOST);
     assert_false (a->told);
-    assert_string_equal (a->reason, "NodeLost");
+    assert_int_equal (a->reason, REASON_NODE_LOST);
     assert_true (a->end - a->begin <= 1.001e-3);
     report_free (&r);
 
