@@ -69,7 +69,7 @@ static enum rehearsal rehearse (const struct sweep *s, const struct event *event
 /* The unit that --trials counts: with repeats, a point counts once. */
 static long points_of (const struct sweep *s)
 {
-    long repeats = s->exp->search->config.repeats > 1 ? s->exp->search->config.repeats : 1;
+    long repeats = s->exp->search->config.repeats;
 
     return (s->ntrials + repeats - 1) / repeats;
 }

@@ -619,6 +619,7 @@ struct experiment *experiment_create (void)
         struct fork_origin fork;
     } *all = xcalloc (1, sizeof (*all));
 
+    all->search.config.repeats = 1; /* trials are divided by it */
     all->e = (struct experiment){
         .space = &all->space,
         .search = &all->search,

@@ -766,8 +766,8 @@ static json_t *report_experiment_json (const struct report_sweep *of)
                       text_to_json (e->search->searcher), "first", (json_int_t)of->first, "n",
                       (json_int_t)s->ntrials, "length", (json_int_t)e->search->config.max_length,
                       "gpus", (json_int_t)experiment_gpus (e), "repeats",
-                      (json_int_t)(e->search->config.repeats > 1 ? e->search->config.repeats : 1),
-                      "created", rounded_to_json (s->created, 11));
+                      (json_int_t)e->search->config.repeats, "created",
+                      rounded_to_json (s->created, 11));
 }
 
 static json_t *experiments_json (const struct report *r)

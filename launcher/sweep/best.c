@@ -13,7 +13,7 @@
 
 static long repeats_of (const struct sweep *s)
 {
-    return s->exp->search->config.repeats > 1 ? s->exp->search->config.repeats : 1;
+    return s->exp->search->config.repeats;
 }
 
 /* ---- the values of a trial ---- */

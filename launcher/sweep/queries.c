@@ -102,19 +102,14 @@ long trial_number (const struct sweep *s, const struct sweep_trial *t)
     return t - s->trials + 1;
 }
 
-static long sweep_repeats (const struct sweep *s)
-{
-    return s->exp->search->config.repeats > 1 ? s->exp->search->config.repeats : 1;
-}
-
 long trial_point (const struct sweep *s, long number)
 {
-    return (number - 1) / sweep_repeats (s) + 1;
+    return (number - 1) / s->exp->search->config.repeats + 1;
 }
 
 long trial_repeat (const struct sweep *s, long number)
 {
-    return (number - 1) % sweep_repeats (s);
+    return (number - 1) % s->exp->search->config.repeats;
 }
 
 long trial_attempts (const struct sweep *s, const struct sweep_trial *t)

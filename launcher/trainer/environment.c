@@ -171,13 +171,6 @@ static uint32_t seed_of (const struct trial_attempt *a)
     return searcher_trial_seed (a->sweep->exp->search->config.seed, a->trial);
 }
 
-static long repeat_of_attempt (const struct trial_attempt *a)
-{
-    long repeats = a->sweep->exp->search->config.repeats;
-
-    return repeats > 1 ? (a->trial - 1) % repeats : 0;
-}
-
 /* Drop another run's hyperparameters: one of them may not be active here. */
 static void env_inherit (struct env *env, const struct experiment *e)
 {
@@ -279,7 +272,7 @@ char **attempt_environment (const struct trial_attempt *a)
     env_set_number (&env, "DL_LENGTH", a->length);
     env_set_number (&env, "DL_LENGTH_KNOWN", experiment_knows_length (e));
     env_set_number (&env, "DL_SEED", seed_of (a));
-    env_set_number (&env, "DL_REPEAT", repeat_of_attempt (a));
+    env_set_number (&env, "DL_REPEAT", trial_repeat (a->sweep, a->trial));
     env_checkpoint (&env, a);
     env_hparams (&env, a);
     env_variables (&env, e->variables);
@@ -310,8 +303,8 @@ static json_t *builtins_of (const struct trial_attempt *a)
 
     trial_dir (a, folder, sizeof (folder));
     return json_pack ("{s:I, s:I, s:I, s:I, s:s, s:s}", "length", (json_int_t)a->length, "trial",
-                      (json_int_t)a->trial, "repeat", (json_int_t)repeat_of_attempt (a), "seed",
-                      (json_int_t)seed_of (a), "attempt_dir", a->dir, "trial_dir", folder);
+                      (json_int_t)a->trial, "repeat", (json_int_t)trial_repeat (a->sweep, a->trial),
+                      "seed", (json_int_t)seed_of (a), "attempt_dir", a->dir, "trial_dir", folder);
 }
 
 /* The words of the entrypoint as text for a shell. */

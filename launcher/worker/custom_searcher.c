@@ -51,14 +51,12 @@ static int blame_program (struct slurmdl_error *err, const char *what, const cha
 
 static json_t *header_json (const struct experiment *e)
 {
-    return json_pack (
-        "{s:o, s:s, s:s*, s:s, s:I, s:I, s:I, s:b}", "space", space_json (e), "metric",
-        e->metric->name, "constraint", e->search->constraint, "direction",
-        e->search->config.smaller_is_better ? "minimize" : "maximize", "seed",
-        (json_int_t)e->search->seed, "budget",
-        (json_int_t)(e->search->config.max_trials
-                     * (e->search->config.repeats > 1 ? e->search->config.repeats : 1)),
-        "workers", (json_int_t)e->resources->workers, "confirm", 1);
+    return json_pack ("{s:o, s:s, s:s*, s:s, s:I, s:I, s:I, s:b}", "space", space_json (e),
+                      "metric", e->metric->name, "constraint", e->search->constraint, "direction",
+                      e->search->config.smaller_is_better ? "minimize" : "maximize", "seed",
+                      (json_int_t)e->search->seed, "budget",
+                      (json_int_t)(e->search->config.max_trials * e->search->config.repeats),
+                      "workers", (json_int_t)e->resources->workers, "confirm", 1);
 }
 
 static json_t *begin_json (const struct sweep *s, long trial)
