@@ -9,6 +9,7 @@
 
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/nvml.h"
+#include "runtime/base/array.h"
 
 /* If a rank's processor is slow, the others sleep while they wait for it: how each spends its time
  * shows which one they wait for.
@@ -284,19 +285,12 @@ static struct slow_window measure_window (struct slow_rank *r, const struct heal
     return w;
 }
 
-static int by_value (const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
 /* The median; of two, the lower one.  NaN if there are none. */
 static double middle (double *list, size_t n)
 {
     if (n == 0)
         return NAN;
-    qsort (list, n, sizeof (*list), by_value);
+    qsort (list, n, sizeof (*list), compare_doubles);
     return list[(n - 1) / 2];
 }
 

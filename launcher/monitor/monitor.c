@@ -15,6 +15,7 @@
 
 #include "launcher/sweep/text.h"
 #include "launcher/sys/command_line.h"
+#include "launcher/sys/json_number.h"
 #include "launcher/sys/messages.h"
 
 enum { ADVICE = 3, LINE = 512 };
@@ -311,26 +312,21 @@ static void print_table (const struct usage *u, bool gpus)
 
 /* ---- JSON ---- */
 
-static json_t *usage_real (double v)
-{
-    return isfinite (v) ? json_real (v) : json_null ();
-}
-
 /* clang-format off */
 static json_t *usage_rank_json (const struct usage *u, const struct usage_rank *r)
 {
     return json_pack (
         "{s:I, s:s, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:i, s:o, s:o}",
         "rank", (json_int_t)r->rank, "node", u->nodes[r->node].name,
-        "seconds", usage_real (r->seconds), "ended", r->ended,
-        "cores", usage_real (r->cores), "cores_given", usage_real (r->cores_given),
-        "busiest", usage_real (r->busiest), "memory", usage_real (r->memory),
-        "processes", usage_real (r->processes), "read", usage_real (r->read),
-        "write", usage_real (r->write), "storage_read", usage_real (r->storage_read),
-        "storage_write", usage_real (r->storage_write),
-        "blocked", usage_real (r->blocked), "switches", usage_real (r->switches),
-        "gpus", r->gpus, "gpu_busy", usage_real (r->gpu_busy),
-        "gpu_memory", usage_real (r->gpu_memory));
+        "seconds", finite_to_json (r->seconds), "ended", r->ended,
+        "cores", finite_to_json (r->cores), "cores_given", finite_to_json (r->cores_given),
+        "busiest", finite_to_json (r->busiest), "memory", finite_to_json (r->memory),
+        "processes", finite_to_json (r->processes), "read", finite_to_json (r->read),
+        "write", finite_to_json (r->write), "storage_read", finite_to_json (r->storage_read),
+        "storage_write", finite_to_json (r->storage_write),
+        "blocked", finite_to_json (r->blocked), "switches", finite_to_json (r->switches),
+        "gpus", r->gpus, "gpu_busy", finite_to_json (r->gpu_busy),
+        "gpu_memory", finite_to_json (r->gpu_memory));
 }
 
 static json_t *gpu_json (const struct usage_gpu *g)
@@ -338,11 +334,11 @@ static json_t *gpu_json (const struct usage_gpu *g)
     return json_pack (
         "{s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
         "gpu", g->index, "rank", g->rank < 0 ? json_null () : json_integer (g->rank),
-        "busy", usage_real (g->busy), "sm", usage_real (g->sm), "tensor", usage_real (g->tensor),
-        "memory", usage_real (g->memory), "memory_size", usage_real (g->memory_size),
-        "power", usage_real (g->power), "temperature", usage_real (g->temperature),
-        "hot", usage_real (g->hot), "capped", usage_real (g->capped),
-        "idle", usage_real (g->idle));
+        "busy", finite_to_json (g->busy), "sm", finite_to_json (g->sm),
+        "tensor", finite_to_json (g->tensor), "memory", finite_to_json (g->memory),
+        "memory_size", finite_to_json (g->memory_size), "power", finite_to_json (g->power),
+        "temperature", finite_to_json (g->temperature), "hot", finite_to_json (g->hot),
+        "capped", finite_to_json (g->capped), "idle", finite_to_json (g->idle));
 }
 
 static json_t *node_json (const struct usage_node *n)
@@ -353,12 +349,12 @@ static json_t *node_json (const struct usage_node *n)
         json_array_append_new (gpus, gpu_json (&n->gpus[i]));
     return json_pack (
         "{s:s, s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
-        "node", n->name, "seconds", usage_real (n->seconds),
-        "memory", usage_real (n->memory), "memory_limit", usage_real (n->limit),
-        "job_memory", n->job_memory, "network", usage_real (n->network),
-        "link", usage_real (n->link), "pressure_io", usage_real (n->pressure_io),
-        "pressure_memory", usage_real (n->pressure_memory),
-        "monitor", usage_real (n->monitor), "lost", usage_real (n->lost), "gpus", gpus);
+        "node", n->name, "seconds", finite_to_json (n->seconds),
+        "memory", finite_to_json (n->memory), "memory_limit", finite_to_json (n->limit),
+        "job_memory", n->job_memory, "network", finite_to_json (n->network),
+        "link", finite_to_json (n->link), "pressure_io", finite_to_json (n->pressure_io),
+        "pressure_memory", finite_to_json (n->pressure_memory),
+        "monitor", finite_to_json (n->monitor), "lost", finite_to_json (n->lost), "gpus", gpus);
 }
 /* clang-format on */
 
