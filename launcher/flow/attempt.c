@@ -92,8 +92,7 @@ static int add_reported_value (const struct flow_scope *c, json_t *all, char *li
                        "its value '%.80s' is not declared: add it to 'values' "
                        "of the step",
                        line);
-    if (!(v = parse_reported_value (eq + 1)))
-        return errorf (err, "out of memory");
+    v = parse_reported_value (eq + 1);
     if (json_array_size (v) > FLOW_WIDTH_MAX) {
         json_decref (v);
         return errorf (err, "its value '%.80s' is a list of more than %d elements", line,

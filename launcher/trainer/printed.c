@@ -41,11 +41,8 @@ struct line_reader *lines_create (char **texts, pattern_metric_f f, void *arg)
     l->arg = arg;
     for (size_t i = 0; i < n; i++)
         if (!(l->patterns[i] = pattern_create (texts[i], NULL)))
-            goto fail;
+            out_of_memory (); /* the experiment file's check has accepted the patterns */
     return l;
-fail:
-    lines_destroy (l);
-    return NULL;
 }
 
 void lines_destroy (struct line_reader *l)
@@ -204,7 +201,7 @@ static void read_printed_lines (const struct printed *r, const char *dir,
 {
     const struct experiment *e = r->a->sweep->exp;
     struct line_reader *l = lines_create (e->metric->patterns, add_printed_line, lines);
-    int fd = l ? attempt_open_lines (r->a->sweep, dir) : -1;
+    int fd = attempt_open_lines (r->a->sweep, dir);
     off_t at = 0;
 
     if (fd >= 0) {

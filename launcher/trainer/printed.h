@@ -14,7 +14,7 @@
 struct line_reader;
 
 /* Create a reader that calls 'f' for each metric found by 'texts' (metrics.pattern), a
- * NULL-terminated list or NULL.  Returns NULL if a pattern is invalid.
+ * NULL-terminated list or NULL.
  */
 struct line_reader *lines_create (char **texts, pattern_metric_f f, void *arg);
 void lines_destroy (struct line_reader *l);

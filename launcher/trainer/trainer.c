@@ -394,11 +394,7 @@ struct trainer *trainer_start (const struct trial_attempt *a, struct trainer_spa
         snprintf (t->work_file, sizeof (t->work_file), "%s/%s", a->work,
                   a->sweep->exp->metric->file);
     t->printed = printed_create (a);
-    if (!(t->lines = lines_create (a->sweep->exp->metric->patterns, log_match, t))) {
-        errorf (err, "out of memory");
-        trainer_destroy (t);
-        return NULL;
-    }
+    t->lines = lines_create (a->sweep->exp->metric->patterns, log_match, t);
     if (prepare_folder (t, a, spare, err) < 0) {
         trainer_destroy (t);
         return NULL;
