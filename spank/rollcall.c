@@ -113,7 +113,7 @@ static const char *ellipsis_of (const struct names *names)
     return names->n > NAMED ? ", ..." : "";
 }
 
-static int compare_node_builds (const void *a, const void *b)
+static int by_node_name (const void *a, const void *b)
 {
     return strcmp (((const struct node_answer *)a)->node, ((const struct node_answer *)b)->node);
 }
@@ -125,7 +125,7 @@ static int note_missing (void *arg, const char *node)
 
     snprintf (key.node, sizeof (key.node), "%s", node);
     if (names->r->n == 0
-        || !bsearch (&key, names->r->answers, names->r->n, sizeof (key), compare_node_builds))
+        || !bsearch (&key, names->r->answers, names->r->n, sizeof (key), by_node_name))
         name_node (names, node);
     return 0;
 }
@@ -134,7 +134,7 @@ static void find_missing (struct rollcall *r, struct names *names)
 {
     names->r = r;
     if (r->n > 0)
-        qsort (r->answers, r->n, sizeof (*r->answers), compare_node_builds);
+        qsort (r->answers, r->n, sizeof (*r->answers), by_node_name);
     for (int i = 0; i < r->nlists; i++)
         layout_each_host (r->lists[i], note_missing, names);
     if (r->n == 0 && *r->nodes == '=')

@@ -269,7 +269,7 @@ static const struct rate_row {
     { "working directory", "GB/s", SEVERITY_WARN },
 };
 
-static int by_version_value (const void *a, const void *b)
+static int by_rate (const void *a, const void *b)
 {
     double x = ((const struct rate *)a)->value;
     double y = ((const struct rate *)b)->value;
@@ -308,7 +308,7 @@ static void find_slow (struct diagnosis *d, json_t *const *ranks, const struct r
     double median;
 
     if (n > 1) {
-        qsort (list, (size_t)n, sizeof (*list), by_version_value);
+        qsort (list, (size_t)n, sizeof (*list), by_rate);
         median = list[n / 2].value;
         for (long i = 0; i < n && list[i].value < median / 2; i++) {
             snprintf (why, sizeof (why), "%.60s: %.4g %s, half of the nodes have %.4g or more",

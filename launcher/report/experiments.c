@@ -532,7 +532,7 @@ struct slot_entry {
     size_t old;
 };
 
-static int by_version (const void *a, const void *b)
+static int by_slot_name (const void *a, const void *b)
 {
     return strverscmp (((const struct slot_entry *)a)->name, ((const struct slot_entry *)b)->name);
 }
@@ -546,7 +546,7 @@ static void sort_slots (struct report *r)
 
     for (size_t i = 0; i < n; i++)
         list[i] = (struct slot_entry){ r->slots.list[i], i };
-    qsort (list, n, sizeof (*list), by_version);
+    qsort (list, n, sizeof (*list), by_slot_name);
     for (size_t i = 0; i < n; i++) {
         r->slots.list[i] = list[i].name;
         new[list[i].old] = i;

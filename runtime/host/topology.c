@@ -142,7 +142,7 @@ static int first_cpu (const struct cpu_set *s)
     return cpu;
 }
 
-static int compare_gpu_nodes (const void *a, const void *b)
+static int by_numa_id (const void *a, const void *b)
 {
     return ((const struct numa_node *)a)->id - ((const struct numa_node *)b)->id;
 }
@@ -157,7 +157,7 @@ static void read_numa_nodes (int root, struct topology *t)
         && sysfs_line (root, "sys/devices/system/cpu/online", list, sizeof (list)) == 0
         && cpus_parse (list, &t->node[0].cpus) == 0)
         t->nodes = 1; /* a kernel without NUMA */
-    qsort (t->node, (size_t)t->nodes, sizeof (*t->node), compare_gpu_nodes);
+    qsort (t->node, (size_t)t->nodes, sizeof (*t->node), by_numa_id);
     for (int i = 0; i < t->nodes; i++) {
         snprintf (path, sizeof (path), "sys/devices/system/cpu/cpu%d/topology/physical_package_id",
                   first_cpu (&t->node[i].cpus));
@@ -517,7 +517,7 @@ static void add_net (int root, struct topology *t, const char *name)
 }
 
 /* Sort mlx5_10 after mlx5_9. */
-static int compare_natural (const void *a, const void *b)
+static int by_nic_name (const void *a, const void *b)
 {
     const struct nic *m = a;
     const struct nic *n = b;
@@ -531,7 +531,7 @@ static void read_nics (int root, struct topology *t)
     sysfs_each (root, "sys/class/infiniband", t, add_infiniband);
     sysfs_each (root, "sys/class/cxi", t, add_cxi);
     sysfs_each (root, "sys/class/net", t, add_net);
-    qsort (t->nic, (size_t)t->nics, sizeof (*t->nic), compare_natural);
+    qsort (t->nic, (size_t)t->nics, sizeof (*t->nic), by_nic_name);
 }
 
 struct topology *topology_open (const char *root, const struct cpu_set *cpus)
