@@ -74,10 +74,8 @@ CASE (test_no_limit)
     } cases[] = { { "asha", 12 }, { "adaptive_asha", 12 } };
 
     for (size_t i = 0; i < COUNT (cases); i++) {
-        struct sweep w = { .config = { .name = cases[i].name,
-                                       LADDER (12, 9000, 3, 3),
-                                       .smaller_is_better = true,
-                                       .mode = SEARCH_STANDARD },
+        struct sweep w = { .config = SEARCH (cases[i].name, LADDER (12, 9000, 3, 3),
+                                             .mode = SEARCH_STANDARD),
                            .metric = sweep_given,
                            .values = rising };
         sweep_run (&w);
@@ -91,39 +89,28 @@ static void end (struct searcher *s, long trial, int64_t length, double value)
     assert_int_equal (searcher_observe (s, trial, length, &value), 0);
 }
 
-static struct search_op begin (struct searcher *s)
-{
-    struct search_op op;
-
-    assert_int_equal (searcher_ask (s, &op, NULL), SEARCH_RUN);
-    assert_int_equal (searcher_begin (s, &op, NULL), 0);
-    return op;
-}
-
 /* ASHA promotes the best of three trials, which is then rejected.  Once the fourth trial ends,
  * ASHA promotes the best of the three that are left.
  */
 CASE (test_forgets)
 {
-    const struct search_config config = {
-        .name = "asha", LADDER (4, 9, 3, 2), .smaller_is_better = true, .max_concurrent = 4
-    };
+    const struct search_config config = SEARCH ("asha", LADDER (4, 9, 3, 2), .max_concurrent = 4);
     struct searcher *s = searcher_create (&config, NULL, 0);
     struct search_op op;
     long created = 0;
 
     for (long t = 1; t <= 3; t++)
-        assert_int_equal (begin (s).trial, t);
+        assert_int_equal (sweep_next (s, NULL).trial, t);
     for (long t = 1; t <= 3; t++)
         end (s, t, 3, (double)t / 10);
-    op = begin (s);
+    op = sweep_next (s, NULL);
     assert_true (op.trial == 1 && op.length == 9);
     assert_int_equal (searcher_reject (s, 1), 0);
-    assert_int_equal (begin (s).trial, 4);
+    assert_int_equal (sweep_next (s, NULL).trial, 4);
     end (s, 4, 3, 0.15);
     assert_int_equal (searcher_ask (s, &op, NULL), SEARCH_RUN);
     while (searcher_ask (s, &op, NULL) == SEARCH_RUN) {
-        op = begin (s);
+        op = sweep_next (s, NULL);
         created += op.fresh;
         if (op.length == 9)
             assert_int_equal (op.trial, 4);
@@ -139,16 +126,14 @@ CASE (test_forgets)
  */
 CASE (test_forgets_highest)
 {
-    const struct search_config config = { .name = "asha",
-                                          LADDER (2, 4, 2, 3),
-                                          .smaller_is_better = true };
+    const struct search_config config = SEARCH ("asha", LADDER (2, 4, 2, 3));
     struct searcher *s = searcher_create (&config, NULL, 0);
     struct search_op op;
     int64_t longest = 0;
     bool rejected = false;
 
     while (searcher_ask (s, &op, NULL) == SEARCH_RUN) {
-        op = begin (s);
+        op = sweep_next (s, NULL);
         if (op.length == 4 && !rejected) {
             assert_int_equal (searcher_reject (s, op.trial), 0);
             rejected = true;
@@ -165,11 +150,8 @@ CASE (test_forgets_highest)
 /* One bracket has rungs at 300 and 900; the other trains straight to 900. */
 CASE (test_brackets)
 {
-    struct sweep w = { .config = { .name = "adaptive_asha",
-                                   LADDER (5, 900, 3, 2),
-                                   .smaller_is_better = true,
-                                   .mode = SEARCH_STANDARD,
-                                   .max_concurrent = 16 },
+    struct sweep w = { .config = SEARCH ("adaptive_asha", LADDER (5, 900, 3, 2),
+                                         .mode = SEARCH_STANDARD, .max_concurrent = 16),
                        .metric = sweep_given,
                        .values = rising };
     long low = 0, promoted = 0;
@@ -211,10 +193,8 @@ static const struct {
 CASE (test_shuffled)
 {
     for (size_t i = 0; i < COUNT (shuffles); i++) {
-        struct sweep w = { .config = { .name = "asha",
-                                       LADDER (27, 9, 3, 3),
-                                       .smaller_is_better = true,
-                                       .max_concurrent = shuffles[i].concurrent },
+        struct sweep w = { .config = SEARCH ("asha", LADDER (27, 9, 3, 3),
+                                             .max_concurrent = shuffles[i].concurrent),
                            .metric = sweep_given,
                            .values = shuffled[shuffles[i].values] };
 

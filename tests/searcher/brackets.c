@@ -53,10 +53,8 @@ CASE (test_preview_is_met)
         values[i] = i;
     for (int mode = SEARCH_AGGRESSIVE; mode <= SEARCH_CONSERVATIVE; mode++)
         for (long trials = 1; trials <= 500; trials += 1 + trials / 3) {
-            struct sweep w = { .config = { .name = "adaptive_asha",
-                                           LADDER (trials, 937, 4, 5),
-                                           .smaller_is_better = true,
-                                           .mode = mode },
+            struct sweep w = { .config = SEARCH ("adaptive_asha", LADDER (trials, 937, 4, 5),
+                                                 .mode = mode),
                                .metric = sweep_given,
                                .values = values,
                                .workers = 1 };
@@ -108,7 +106,7 @@ CASE (test_all_bad)
 CASE (test_bad_counts)
 {
     static const double values[] = { .5, NAN, INFINITY };
-    struct sweep w = { .config = { .name = "asha", LADDER (3, 3, 3, 2), .smaller_is_better = true },
+    struct sweep w = { .config = SEARCH ("asha", LADDER (3, 3, 3, 2)),
                        .metric = sweep_given,
                        .values = values };
 
@@ -122,11 +120,8 @@ CASE (test_bad_counts)
 /* max_concurrent holds even if it is below the number of brackets, here 3. */
 CASE (test_limit_below_brackets)
 {
-    struct sweep w = { .config = { .name = "adaptive_asha",
-                                   LADDER (64, 1000, 4, 5),
-                                   .smaller_is_better = true,
-                                   .mode = SEARCH_STANDARD,
-                                   .max_concurrent = 2 },
+    struct sweep w = { .config = SEARCH ("adaptive_asha", LADDER (64, 1000, 4, 5),
+                                         .mode = SEARCH_STANDARD, .max_concurrent = 2),
                        .metric = smooth };
 
     sweep_run (&w);
@@ -173,10 +168,8 @@ CASE (test_limits)
 CASE (test_turns)
 {
     static const int64_t first[] = { 25, 100, 25, 25, 100, 25, 25, 100, 25, 25 };
-    struct sweep w = { .config = { .name = "adaptive_asha",
-                                   LADDER (10, 100, 4, 5),
-                                   .smaller_is_better = true,
-                                   .mode = SEARCH_STANDARD },
+    struct sweep w = { .config = SEARCH ("adaptive_asha", LADDER (10, 100, 4, 5),
+                                         .mode = SEARCH_STANDARD),
                        .metric = smooth,
                        .workers = 1 };
 
@@ -190,17 +183,13 @@ CASE (test_turns)
 /* ASHA plans 12 segments of 1000, 4 of 2000 and 1 of 6000, in total 26000. */
 CASE (test_progress)
 {
-    struct search_config config = { .name = "asha",
-                                    LADDER (12, 9000, 3, 3),
-                                    .smaller_is_better = true };
+    struct search_config config = SEARCH ("asha", LADDER (12, 9000, 3, 3));
     struct searcher *s = searcher_create (&config, NULL, 0);
     struct search_op op;
 
     assert_non_null (s);
-    for (int i = 1; i <= 4; i++) {
-        assert_int_equal (searcher_ask (s, &op, NULL), SEARCH_RUN);
-        assert_int_equal (searcher_begin (s, &op, NULL), 0);
-    }
+    for (int i = 1; i <= 4; i++)
+        sweep_next (s, NULL);
     for (int i = 1; i <= 4; i++) {
         assert_int_equal (searcher_observe (s, i, 1000, &(double){ i }), 0);
         assert_true (searcher_progress (s) == i / 26.0);

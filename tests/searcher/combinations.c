@@ -13,13 +13,6 @@ static double bowl (const double *x)
     return (x[0] - 0.3) * (x[0] - 0.3) + (x[1] - 0.6) * (x[1] - 0.6);
 }
 
-static long begin (struct searcher *s, struct search_op *op, double *x)
-{
-    assert_int_equal (searcher_ask (s, op, x), SEARCH_RUN);
-    assert_int_equal (searcher_begin (s, op, x), 0);
-    return op->trial;
-}
-
 /* ---- extend a search that started from known results ---- */
 
 enum { KNOWN = 7, BEGUN = 9 };
@@ -48,19 +41,14 @@ CASE (test_extend_known)
         known[i] = (struct search_known){ x[i], value + i };
     }
     for (size_t k = 0; k < COUNT (names); k++) {
-        const struct search_config config = { .name = names[k],
-                                              .seed = 4,
-                                              .max_trials = 12,
-                                              .max_length = 1,
-                                              .smaller_is_better = true,
-                                              .known = known,
-                                              .nknown = KNOWN };
+        const struct search_config config =
+            SEARCH (names[k], .seed = 4, .max_trials = 12, .max_length = 1, .known = known,
+                    .nknown = KNOWN);
         struct searcher *s = searcher_create (&config, plane, 2);
-        struct search_op op;
 
         assert_non_null (s);
         for (long t = 1; t <= BEGUN; t++) {
-            assert_int_equal (begin (s, &op, x[KNOWN + t - 1]), t);
+            assert_int_equal (search_begin (s, x[KNOWN + t - 1]), t);
             if (t < BEGUN)
                 assert_int_equal (searcher_observe (s, t, 1, &(double){ bowl (x[KNOWN + t - 1]) }),
                                   0);
@@ -78,11 +66,8 @@ CASE (test_extend_known)
 CASE (test_pasha_waits)
 {
     enum { TRIALS = 30, WORKERS = 6 };
-    const struct search_config config = { .name = "pasha",
-                                          .seed = 1,
-                                          LADDER (TRIALS, 81, 3, 5),
-                                          .smaller_is_better = true,
-                                          .max_concurrent = WORKERS };
+    const struct search_config config =
+        SEARCH ("pasha", .seed = 1, LADDER (TRIALS, 81, 3, 5), .max_concurrent = WORKERS);
     struct searcher *s = searcher_create (&config, NULL, 0);
     struct search_op running[WORKERS];
     struct search_op op;
@@ -126,20 +111,15 @@ CASE (test_inactive)
           .when_count = 1 },
     };
     enum { TRIALS = 600 };
-    const struct search_config config = { .name = "random",
-                                          .seed = 3,
-                                          .max_trials = TRIALS,
-                                          .max_length = 1,
-                                          .smaller_is_better = true,
-                                          .constraint = "b < 0.3" };
+    const struct search_config config = SEARCH ("random", .seed = 3, .max_trials = TRIALS,
+                                                .max_length = 1, .constraint = "b < 0.3");
     struct searcher *s = searcher_create (&config, params, 2);
-    struct search_op op;
     long without = 0;
     double x[2];
 
     assert_non_null (s);
     for (long t = 1; t <= TRIALS; t++) {
-        assert_int_equal (begin (s, &op, x), t);
+        assert_int_equal (search_begin (s, x), t);
         assert_true (x[0] == 1 ? x[1] < 0.3 : isnan (x[1]));
         without += x[0] == 0;
         assert_int_equal (searcher_observe (s, t, 1, &(double){ 1 }), 0);
@@ -176,9 +156,7 @@ CASE (test_near)
 
 CASE (test_brackets_max)
 {
-    const struct search_config config = { .name = "hyperband",
-                                          LADDER (1, 3, 3, 2),
-                                          .smaller_is_better = true };
+    const struct search_config config = SEARCH ("hyperband", LADDER (1, 3, 3, 2));
     struct searcher *s = searcher_create (&config, NULL, 0);
     struct search_op op;
     long trials = 0;
@@ -205,12 +183,11 @@ CASE (test_moved)
     enum { TRIALS = 60 };
     struct searcher *a = search_create ("tpe", 5, TRIALS, near, 1);
     struct searcher *b = search_create ("tpe", 5, TRIALS, far, 1);
-    struct search_op op;
     double x, y;
 
     for (long t = 1; t <= TRIALS; t++) {
-        assert_int_equal (begin (a, &op, &x), t);
-        assert_int_equal (begin (b, &op, &y), t);
+        assert_int_equal (search_begin (a, &x), t);
+        assert_int_equal (search_begin (b, &y), t);
         assert_true (fabs (y - 16 - x) < 1e-6);
         assert_int_equal (searcher_observe (a, t, 1, &(double){ x * x }), 0);
         assert_int_equal (searcher_observe (b, t, 1, &(double){ x * x }), 0);
@@ -242,9 +219,7 @@ static int longest_best (const void *a, const void *b)
 CASE (test_kept)
 {
     enum { TRIALS = 400, LONGEST = 110 };
-    const struct search_config config = {
-        .name = "pasha", .seed = 2, LADDER (TRIALS, 9, 3, 3), .smaller_is_better = true
-    };
+    const struct search_config config = SEARCH ("pasha", .seed = 2, LADDER (TRIALS, 9, 3, 3));
     struct searcher *s = searcher_create (&config, plane, 2);
     struct earlier list[TRIALS];
     struct training_set v = { 0 };

@@ -342,13 +342,9 @@ CASE (test_outstanding)
     static const char *const names[] = { "random", "asha", "tpe", "halving" };
 
     for (size_t k = 0; k < COUNT (names); k++) {
-        struct search_config config = { .name = names[k],
-                                        .max_trials = 100000,
-                                        .max_length = 9,
-                                        .max_concurrent = 100000,
-                                        .smaller_is_better = true,
-                                        .divisor = 3,
-                                        .max_rungs = 3 };
+        struct search_config config =
+            SEARCH (names[k], .max_trials = 100000, .max_length = 9, .max_concurrent = 100000,
+                    .divisor = 3, .max_rungs = 3);
         struct searcher *s = searcher_create (&config, space, COUNT (space));
         struct search_op op;
         double x[COUNT (space)];
@@ -372,24 +368,17 @@ CASE (test_outstanding)
 /* A model has to cope with 20000 pending trials. */
 CASE (test_pending)
 {
-    struct search_config config = {
-        .name = "tpe", .max_trials = 100000, .max_length = 1, .smaller_is_better = true
-    };
+    struct search_config config = SEARCH ("tpe", .max_trials = 100000, .max_length = 1);
     struct searcher *s = searcher_create (&config, space, COUNT (space));
-    struct search_op op;
     double x[COUNT (space)];
 
     assert_non_null (s);
-    for (long t = 1; t <= 20000; t++) {
-        assert_int_equal (searcher_ask (s, &op, x), SEARCH_RUN);
-        assert_int_equal (searcher_begin (s, &op, x), 0);
-    }
+    for (long t = 1; t <= 20000; t++)
+        sweep_next (s, x);
     for (long t = 1; t <= 50; t++)
         assert_int_equal (searcher_observe (s, t, 1, &(double){ t % 7 }), 0);
-    for (long t = 1; t <= 100; t++) {
-        assert_int_equal (searcher_ask (s, &op, x), SEARCH_RUN);
-        assert_int_equal (searcher_begin (s, &op, x), 0);
-    }
+    for (long t = 1; t <= 100; t++)
+        sweep_next (s, x);
     searcher_destroy (s);
 }
 

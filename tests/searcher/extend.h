@@ -41,19 +41,13 @@ static inline struct run *run_open (const struct searcher_kind *k, const struct 
     r->kind = k;
     r->random = 1;
     r->workers = 3;
-    r->config = (struct search_config){
-        .name = k->name,
-        .seed = 5,
-        LADDER (12, 9, 3, 5),
-        .smaller_is_better = true,
+    r->config = (struct search_config)SEARCH (
+        k->name, .seed = 5, LADDER (12, 9, 3, 5),
         .mode = more && more->mode ? more->mode : SEARCH_STANDARD,
         .population = !strcmp (k->name, "pbt") ? 4 : 0,
-        .min_length = !strcmp (k->name, "pbt") ? 3 : 0,
-        .repeats = more ? more->repeats : 0,
-        .objectives = more ? more->objectives : 0,
-        .cost_aware = more ? more->cost_aware : false,
-        .max_seconds = more ? more->max_seconds : 0,
-    };
+        .min_length = !strcmp (k->name, "pbt") ? 3 : 0, .repeats = more ? more->repeats : 0,
+        .objectives = more ? more->objectives : 0, .cost_aware = more ? more->cost_aware : false,
+        .max_seconds = more ? more->max_seconds : 0);
     if (more && more->max_length)
         r->config.max_length = more->max_length;
     if (more && more->max_trials)

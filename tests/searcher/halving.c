@@ -88,14 +88,11 @@ CASE (test_halving)
 
     for (uint64_t seed = 1; seed <= 150; seed++) {
         uint64_t r = seed;
-        struct sweep w = { .config = { .name = "halving",
-                                       .seed = seed,
-                                       .max_trials = 1 + sweep_random (&r, 100),
-                                       .max_length = 1 + sweep_random (&r, 300),
-                                       .smaller_is_better = true,
-                                       .divisor = divisors[seed % 4],
-                                       .max_rungs = 1 + sweep_random (&r, 6),
-                                       .max_concurrent = sweep_random (&r, 12) },
+        struct sweep w = { .config = SEARCH (
+                               "halving", .seed = seed, .max_trials = 1 + sweep_random (&r, 100),
+                               .max_length = 1 + sweep_random (&r, 300),
+                               .divisor = divisors[seed % 4], .max_rungs = 1 + sweep_random (&r, 6),
+                               .max_concurrent = sweep_random (&r, 12)),
                            .params = &unit,
                            .n = 1,
                            .metric = seed % 2 ? noisy : stable,
@@ -174,12 +171,9 @@ CASE (test_hyperband)
 {
     for (size_t i = 0; i < COUNT (bands); i++)
         for (int run = 0; run < 8; run++) {
-            struct sweep w = { .config = { .name = run & 1 ? "bohb" : "hyperband",
-                                           .seed = 5,
-                                           .max_length = bands[i].length,
-                                           .smaller_is_better = true,
-                                           .divisor = bands[i].divisor,
-                                           .max_rungs = 5 },
+            struct sweep w = { .config = SEARCH (run & 1 ? "bohb" : "hyperband", .seed = 5,
+                                                 .max_length = bands[i].length,
+                                                 .divisor = bands[i].divisor, .max_rungs = 5),
                                .params = &unit,
                                .n = 1,
                                .metric = stable,
@@ -269,11 +263,8 @@ CASE (test_ends)
 /* Like asha, but one bracket after the other. */
 CASE (test_async)
 {
-    struct sweep w = { .config = { .name = "async_hyperband",
-                                   .max_length = 9,
-                                   .smaller_is_better = true,
-                                   .divisor = 3,
-                                   .max_rungs = 5 },
+    struct sweep w = { .config = SEARCH ("async_hyperband", .max_length = 9, .divisor = 3,
+                                         .max_rungs = 5),
                        .metric = stable,
                        .workers = 1 };
 
@@ -301,10 +292,7 @@ CASE (test_bohb)
     double first = 0, last = 0;
 
     for (uint64_t seed = 1; seed <= 10; seed++) {
-        struct sweep w = { .config = { .name = "bohb",
-                                       .seed = seed,
-                                       LADDER (60, 27, 3, 4),
-                                       .smaller_is_better = true },
+        struct sweep w = { .config = SEARCH ("bohb", .seed = seed, LADDER (60, 27, 3, 4)),
                            .params = &unit,
                            .n = 1,
                            .metric = near_03,
@@ -367,12 +355,10 @@ CASE (test_pasha)
 
     for (size_t i = 0; i < COUNT (cases); i++)
         for (int run = 0; run < 4; run++) {
-            struct sweep w = {
-                .config = { .name = "pasha", LADDER (250, 243, 3, 6), .smaller_is_better = true },
-                .metric = cases[i].metric,
-                .workers = run & 1 ? 1 : 8,
-                .shuffle = run & 2 ? 9 : 0
-            };
+            struct sweep w = { .config = SEARCH ("pasha", LADDER (250, 243, 3, 6)),
+                               .metric = cases[i].metric,
+                               .workers = run & 1 ? 1 : 8,
+                               .shuffle = run & 2 ? 9 : 0 };
             int64_t longest = 0, second = 0;
 
             sweep_run (&w);
@@ -391,11 +377,9 @@ CASE (test_pasha)
 /* If the ranking is stable, PASHA trains only the best trial in full. */
 CASE (test_pasha_best)
 {
-    struct sweep w = {
-        .config = { .name = "pasha", LADDER (100, 81, 3, 5), .smaller_is_better = true },
-        .metric = stable,
-        .workers = 4
-    };
+    struct sweep w = { .config = SEARCH ("pasha", LADDER (100, 81, 3, 5)),
+                       .metric = stable,
+                       .workers = 4 };
     long best = 1;
 
     sweep_run (&w);

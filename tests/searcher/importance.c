@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Importance of parameters, compared with functions whose sensitivity indices are known. */
 #include "searcher/models/importance.h"
+#include "tests/searcher/sweep.h"
 #include "tests/unit.h"
 
 enum { TRIALS = 200 };
@@ -16,18 +17,14 @@ struct made {
 static int make (struct made *m, const struct param *params, size_t n,
                  double (*f) (const double *x))
 {
-    struct search_config config = { .name = "random",
-                                    .seed = 3,
-                                    .max_trials = TRIALS,
-                                    .max_length = 1,
-                                    .smaller_is_better = true };
+    struct search_config config =
+        SEARCH ("random", .seed = 3, .max_trials = TRIALS, .max_length = 1);
     struct search_op op;
 
     assert_non_null (m->s = searcher_create (&config, params, n));
     for (int i = 0; i < TRIALS; i++) {
         m->x[i] = m->room + (size_t)i * n;
-        assert_int_equal (searcher_ask (m->s, &op, m->x[i]), SEARCH_RUN);
-        assert_int_equal (searcher_begin (m->s, &op, m->x[i]), 0);
+        op = sweep_next (m->s, m->x[i]);
         m->y[i] = f (m->x[i]);
         assert_int_equal (searcher_observe (m->s, op.trial, 1, &m->y[i]), 0);
     }

@@ -32,12 +32,8 @@ static void sphere (const struct sweep *w, long trial, double *y)
 
 static struct sweep start (const char *name, uint64_t seed, long objectives)
 {
-    struct sweep w = { .config = { .name = name,
-                                   .seed = seed,
-                                   LADDER (60, 1, 3, 1),
-                                   .smaller_is_better = true,
-                                   .objectives = objectives,
-                                   .population = 12 },
+    struct sweep w = { .config = SEARCH (name, .seed = seed, LADDER (60, 1, 3, 1),
+                                         .objectives = objectives, .population = 12),
                        .params = cube,
                        .n = COUNT (cube),
                        .metrics = objectives == 2 ? zdt1 : sphere,
@@ -188,12 +184,10 @@ CASE (test_bad)
     static const double y[] = { 1, 2 };
     struct search_config config = start ("random", 1, 2).config;
     struct searcher *s = searcher_create (&config, cube, 4);
-    struct search_op op;
     double x[4];
     int param;
 
-    assert_int_equal (searcher_ask (s, &op, x), SEARCH_RUN);
-    assert_int_equal (searcher_begin (s, &op, x), 0);
+    sweep_next (s, x);
     assert_int_equal (searcher_observe (s, 1, 2, y), -1);
     assert_int_equal (searcher_observe (s, 1, 1, y), 0);
     assert_int_equal (searcher_observe (s, 1, 1, y), -1);
@@ -242,8 +236,7 @@ CASE (test_repeats)
     }
     for (int i = 0; i < 2; i++)
         assert_int_equal (searcher_observe (twice, i + 1, 1, values[i]), 0);
-    assert_int_equal (searcher_ask (once, &op, x), SEARCH_RUN);
-    assert_int_equal (searcher_begin (once, &op, x), 0);
+    op = sweep_next (once, x);
     assert_int_equal (searcher_observe (once, 1, 1, mean), 0);
     for (int64_t k = 0; k < 3; k++)
         assert_true (searcher_values (once, 1)[k] == searcher_values (twice, 1)[k]);

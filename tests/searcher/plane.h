@@ -17,11 +17,8 @@ static inline double bowl (const struct sweep *w, long trial, int64_t length)
 
 static inline struct sweep start (const char *name, uint64_t seed)
 {
-    struct sweep w = { .config = { .name = name,
-                                   .seed = seed,
-                                   LADDER (30, 9, 3, 3),
-                                   .smaller_is_better = true,
-                                   .mode = SEARCH_STANDARD },
+    struct sweep w = { .config = SEARCH (name, .seed = seed, LADDER (30, 9, 3, 3),
+                                         .mode = SEARCH_STANDARD),
                        .params = plane,
                        .n = 2,
                        .metric = bowl,

@@ -217,7 +217,7 @@ static double by_trial (const struct sweep *w, long trial, int64_t length)
 CASE (test_all_reach_the_end)
 {
     for (long workers = 0; workers <= 20; workers += 5) {
-        struct sweep w = { .config = { .name = "pbt", .max_length = 10, .smaller_is_better = true },
+        struct sweep w = { .config = SEARCH ("pbt", .max_length = 10),
                            .params = space,
                            .n = COUNT (space),
                            .metric = by_trial,
@@ -243,11 +243,7 @@ CASE (test_all_reach_the_end)
 /* Even a single worker completes a generation before it starts the next one. */
 CASE (test_advance_together)
 {
-    struct sweep w = { .config = { .name = "pbt",
-                                   .max_length = 5,
-                                   .min_length = 1,
-                                   .population = 8,
-                                   .smaller_is_better = true },
+    struct sweep w = { .config = SEARCH ("pbt", .max_length = 5, .min_length = 1, .population = 8),
                        .params = space,
                        .n = COUNT (space),
                        .metric = by_trial,
@@ -359,9 +355,8 @@ CASE (test_improves)
  */
 CASE (test_places_are_kept)
 {
-    const struct search_config config = {
-        .name = "pbt", .max_length = 4, .min_length = 1, .population = 4, .smaller_is_better = true
-    };
+    const struct search_config config =
+        SEARCH ("pbt", .max_length = 4, .min_length = 1, .population = 4);
     struct searcher *s = searcher_create (&config, NULL, 0);
     struct search_op op = { .fresh = true, .length = 1 };
     struct search_op clone;

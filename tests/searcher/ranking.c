@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Population based training: four members, with ranks worked out by hand. */
-#include "searcher/searcher.h"
+#include "tests/searcher/sweep.h"
 #include "tests/unit.h"
 
 static struct searcher *four (void)
 {
-    const struct search_config config = {
-        .name = "pbt", .max_length = 3, .min_length = 1, .population = 4, .smaller_is_better = true
-    };
+    const struct search_config config =
+        SEARCH ("pbt", .max_length = 3, .min_length = 1, .population = 4);
 
     return searcher_create (&config, NULL, 0);
 }

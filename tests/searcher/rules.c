@@ -67,9 +67,7 @@ CASE (pasha_noise)
 {
     for (size_t i = 0; i < COUNT (noises); i++) {
         int n = noises[i].n;
-        struct sweep w = { .config = { .name = "pasha",
-                                       LADDER (WAITING + 2 * n, 100000, 1.01, 4),
-                                       .smaller_is_better = true },
+        struct sweep w = { .config = SEARCH ("pasha", LADDER (WAITING + 2 * n, 100000, 1.01, 4)),
                            .metric = crossing,
                            .workers = 1 };
         noise_now = noises + i;
@@ -187,10 +185,8 @@ static int random_points (const struct sweep *w, long from)
 
     assert_non_null (s);
     for (long t = 1; t <= w->trials; t++) {
-        struct search_op op;
         double x[2];
-        assert_int_equal (searcher_ask (s, &op, x), SEARCH_RUN);
-        assert_int_equal (searcher_begin (s, &op, x), 0);
+        sweep_next (s, x);
         same += t >= from && x[0] == w->x[t][0] && x[1] == w->x[t][1];
     }
     searcher_destroy (s);
@@ -206,10 +202,7 @@ CASE (auto_stays_random)
     enum { FROM = 51, TO = 200 };
 
     for (size_t i = 0; i < COUNT (cases); i++) {
-        struct sweep w = { .config = { .name = "auto",
-                                       .seed = 7,
-                                       LADDER (TO, 81, 3, 5),
-                                       .smaller_is_better = true },
+        struct sweep w = { .config = SEARCH ("auto", .seed = 7, LADDER (TO, 81, 3, 5)),
                            .params = square,
                            .n = 2,
                            .metric = bowl,
@@ -241,12 +234,8 @@ static void corners (const struct sweep *w, long trial, double *y)
 CASE (weights)
 {
     enum { FROM = 61, TO = 150 };
-    struct sweep w = { .config = { .name = "gp",
-                                   .seed = 11,
-                                   .max_trials = TO,
-                                   .max_length = 1,
-                                   .smaller_is_better = true,
-                                   .objectives = 4 },
+    struct sweep w = { .config = SEARCH ("gp", .seed = 11, .max_trials = TO, .max_length = 1,
+                                         .objectives = 4),
                        .params = square,
                        .n = 2,
                        .metrics = corners,

@@ -2,19 +2,14 @@
 /* Drive a searcher that trains every trial in full. */
 #pragma once
 
-#include "searcher/searcher.h"
+#include "tests/searcher/sweep.h"
 #include "tests/unit.h"
 
 static inline struct searcher *search_create (const char *name, uint64_t seed, long trials,
                                               const struct param *p, size_t n)
 {
-    const struct search_config config = {
-        .name = name,
-        .seed = seed,
-        .max_trials = trials,
-        .max_length = 1,
-        .smaller_is_better = true,
-    };
+    const struct search_config config =
+        SEARCH (name, .seed = seed, .max_trials = trials, .max_length = 1);
     struct searcher *s = searcher_create (&config, p, n);
 
     assert_non_null (s);
@@ -24,11 +19,7 @@ static inline struct searcher *search_create (const char *name, uint64_t seed, l
 /* Begin the next trial at x and return its number. */
 static inline long search_begin (struct searcher *s, double *x)
 {
-    struct search_op op;
-
-    assert_int_equal (searcher_ask (s, &op, x), SEARCH_RUN);
-    assert_int_equal (searcher_begin (s, &op, x), 0);
-    return op.trial;
+    return sweep_next (s, x).trial;
 }
 
 /* Return the best metric() that a search finds.  The search observes told() instead; INFINITY

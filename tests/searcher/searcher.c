@@ -60,10 +60,8 @@ CASE (test_order_of_params)
     b.n = COUNT (moved);
     b.s = searcher_create (&b.config, b.params, b.n);
     for (long t = 1; t <= 5; t++) {
-        struct search_op op;
         double x[3];
-        assert_int_equal (searcher_ask (b.s, &op, x), SEARCH_RUN);
-        assert_int_equal (searcher_begin (b.s, &op, x), 0);
+        sweep_next (b.s, x);
         assert_true (x[0] == a.x[t][3]);
         assert_true (x[1] == a.x[t][1]);
         assert_true (x[2] == a.x[t][0]);
@@ -238,18 +236,14 @@ CASE (test_race)
 /* Accept promotions in any order, because another version may have written the log. */
 CASE (test_begin_out_of_order)
 {
-    const struct search_config config = {
-        .name = "asha", LADDER (40, 4, 2, 2), .smaller_is_better = true, .max_concurrent = 40
-    };
+    const struct search_config config = SEARCH ("asha", LADDER (40, 4, 2, 2), .max_concurrent = 40);
     struct searcher *s = searcher_create (&config, NULL, 0);
     struct search_op op;
     long order[] = { 7, 1, 4, 10, 2, 3, 5, 6, 8, 9 };
 
     assert_non_null (s);
-    for (long t = 1; t <= 20; t++) {
-        assert_int_equal (searcher_ask (s, &op, NULL), SEARCH_RUN);
-        assert_int_equal (searcher_begin (s, &op, NULL), 0);
-    }
+    for (long t = 1; t <= 20; t++)
+        sweep_next (s, NULL);
     for (long t = 1; t <= 20; t++)
         assert_int_equal (searcher_observe (s, t, 2, &(double){ t }), 0);
     for (size_t i = 0; i < COUNT (order); i++) {

@@ -184,10 +184,8 @@ static void draw (const struct param *p, uint64_t seed, double *x)
     struct search_op op;
 
     assert_non_null (s);
-    for (long i = 0; i < DRAWS; i++) {
-        assert_int_equal (searcher_ask (s, &op, x + i), SEARCH_RUN);
-        assert_int_equal (searcher_begin (s, &op, x + i), 0);
-    }
+    for (long i = 0; i < DRAWS; i++)
+        sweep_next (s, x + i);
     assert_int_equal (searcher_ask (s, &op, x), SEARCH_WAIT);
     searcher_destroy (s);
 }

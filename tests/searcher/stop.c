@@ -108,8 +108,7 @@ static long train (struct searcher *s, int i, int at[4])
     struct search_op op;
     int64_t length = 1;
 
-    assert_int_equal (searcher_ask (s, &op, NULL), SEARCH_RUN);
-    assert_int_equal (searcher_begin (s, &op, NULL), 0);
+    op = sweep_next (s, NULL);
     while (length < 4 && !report (s, op.trial, length, i - 1.0 / length))
         length++;
     at[length - 1]++;
@@ -122,10 +121,8 @@ static long train (struct searcher *s, int i, int at[4])
  */
 CASE (test_brackets)
 {
-    const struct search_config config = { .name = "adaptive_stopping",
-                                          LADDER (20, 9, 3, 3),
-                                          .smaller_is_better = true,
-                                          .mode = SEARCH_CONSERVATIVE };
+    const struct search_config config =
+        SEARCH ("adaptive_stopping", LADDER (20, 9, 3, 3), .mode = SEARCH_CONSERVATIVE);
     struct searcher *s = searcher_create (&config, NULL, 0);
     int at[4] = { 0 };
     long first, last;

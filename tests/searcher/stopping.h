@@ -18,14 +18,11 @@ static inline double noisy (const struct sweep *w, long trial, int64_t length)
 static inline struct sweep start (const char *name, uint64_t seed)
 {
     uint64_t r = seed;
-    struct sweep w = { .config = { .name = name,
-                                   .seed = seed,
-                                   .max_trials = 1 + sweep_random (&r, 120),
-                                   .max_length = 1 + sweep_random (&r, LENGTH),
-                                   .smaller_is_better = true,
-                                   .divisor = seed % 2 ? 3 : 2.5,
-                                   .max_rungs = 1 + sweep_random (&r, 5),
-                                   .min_length = sweep_random (&r, 6) },
+    struct sweep w = { .config = SEARCH (
+                           name, .seed = seed, .max_trials = 1 + sweep_random (&r, 120),
+                           .max_length = 1 + sweep_random (&r, LENGTH),
+                           .divisor = seed % 2 ? 3 : 2.5, .max_rungs = 1 + sweep_random (&r, 5),
+                           .min_length = sweep_random (&r, 6)),
                        .metric = noisy,
                        .fails = seed % 3 ? NULL : sweep_seldom,
                        .report = 1 + sweep_random (&r, 4),
@@ -37,9 +34,8 @@ static inline struct sweep start (const char *name, uint64_t seed)
 
 static inline struct searcher *create (const char *name, int64_t min_length)
 {
-    const struct search_config config = {
-        .name = name, LADDER (20, 9, 3, 3), .smaller_is_better = true, .min_length = min_length
-    };
+    const struct search_config config =
+        SEARCH (name, LADDER (20, 9, 3, 3), .min_length = min_length);
     struct searcher *s = searcher_create (&config, NULL, 0);
 
     assert_non_null (s);

@@ -41,6 +41,15 @@ bool same_bytes (const struct searcher *a, const struct searcher *b)
     return searcher_size (a) == searcher_size (b) && !memcmp (a, b, searcher_size (a));
 }
 
+struct search_op sweep_next (struct searcher *s, double *x)
+{
+    struct search_op op;
+
+    assert_int_equal (searcher_ask (s, &op, x), SEARCH_RUN);
+    assert_int_equal (searcher_begin (s, &op, x), 0);
+    return op;
+}
+
 void sweep_apply (struct searcher *s, const struct event *e)
 {
     switch (e->what) {

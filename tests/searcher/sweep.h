@@ -4,6 +4,12 @@
 
 #include "searcher/searcher.h"
 
+/* A configuration; smaller values are better. */
+#define SEARCH(kind, ...)                                                                          \
+    {                                                                                              \
+        .name = kind, .smaller_is_better = true, __VA_ARGS__                                       \
+    }
+
 /* Configuration of the trials and the rungs. */
 #define LADDER(trials, length, factor, rungs)                                                      \
     .max_trials = trials, .max_length = length, .divisor = factor, .max_rungs = rungs
@@ -64,6 +70,9 @@ struct sweep {
  */
 void sweep_run (struct sweep *w);
 void sweep_free (struct sweep *w);
+
+/* Begin the next trial, at 'x' unless it is NULL. */
+struct search_op sweep_next (struct searcher *s, double *x);
 
 void sweep_apply (struct searcher *s, const struct event *e);
 

@@ -88,11 +88,8 @@ static double branches (const struct sweep *w, long trial, int64_t length)
 
 static struct sweep start (const char *name, uint64_t seed)
 {
-    struct sweep w = { .config = { .name = name,
-                                   .seed = seed,
-                                   LADDER (60, 9, 3, 3),
-                                   .smaller_is_better = true,
-                                   .mode = SEARCH_STANDARD },
+    struct sweep w = { .config = SEARCH (name, .seed = seed, LADDER (60, 9, 3, 3),
+                                         .mode = SEARCH_STANDARD),
                        .params = space,
                        .n = COUNT (space),
                        .metric = branches,

@@ -11,19 +11,14 @@ static const char *const samplers[] = { "random", "sobol", "lhs" };
 /* Draw n points; the search observes -x as the value of each. */
 static void draw (const char *name, const struct param *p, uint64_t seed, long n, double *x)
 {
-    const struct search_config config = { .name = name,
-                                          .seed = seed,
-                                          .max_trials = n,
-                                          .max_length = 1,
-                                          .population = 8,
-                                          .smaller_is_better = true };
+    const struct search_config config =
+        SEARCH (name, .seed = seed, .max_trials = n, .max_length = 1, .population = 8);
     struct searcher *s = searcher_create (&config, p, 1);
     struct search_op op;
 
     assert_non_null (s);
     for (long i = 0; i < n; i++) {
-        assert_int_equal (searcher_ask (s, &op, x + i), SEARCH_RUN);
-        assert_int_equal (searcher_begin (s, &op, x + i), 0);
+        op = sweep_next (s, x + i);
         assert_int_equal (searcher_observe (s, op.trial, 1, &(double){ -x[i] }), 0);
     }
     searcher_destroy (s);
@@ -321,11 +316,8 @@ CASE (test_constant)
 
     for (int k = 0; k < 2; k++)
         for (uint64_t seed = 1; seed <= 10; seed++) {
-            const struct search_config config = { .name = "tpe",
-                                                  .seed = seed,
-                                                  .max_trials = 60,
-                                                  .max_length = 1,
-                                                  .smaller_is_better = true };
+            const struct search_config config =
+                SEARCH ("tpe", .seed = seed, .max_trials = 60, .max_length = 1);
             struct searcher *s = searcher_create (&config, p + k, 2 - k);
             struct search_op op;
             double x[2];
