@@ -134,17 +134,18 @@ static int attempt_last_line (const char *dir, char line[LAST_LINE])
 
 /* ---- the last words of the rank that failed first ---- */
 
-/* Read the end of what the log had when the rank failed. */
-static size_t read_until (const char *dir, long long end, char buf[TAIL + 1])
+/* Read what the log had around byte 'at', which is byte '*before' of 'buf'. */
+static size_t read_log_around (const char *dir, long long at, char buf[2 * TAIL + 1],
+                               size_t *before)
 {
     char path[PATH_MAX];
     ssize_t n = -1;
     int fd;
 
+    *before = at > TAIL ? TAIL : (size_t)at;
     if (snprintf (path, sizeof (path), "%s/log", dir) < (int)sizeof (path)
         && (fd = inside_open_any (path, O_RDONLY, 0, NULL)) >= 0) {
-        long long start = end > TAIL ? end - TAIL : 0;
-        n = pread (fd, buf, (size_t)(end - start), (off_t)start);
+        n = pread (fd, buf, *before + TAIL, (off_t)(at - (long long)*before));
         close (fd);
     }
     buf[n > 0 ? n : 0] = '\0';
@@ -178,22 +179,32 @@ static const char *line_of_rank (const char *line, long rank)
     return strncmp (line, "[rank", 5) ? line : NULL;
 }
 
-/* The most telling lines, from the best to the worst kind. */
-enum telling { TELLING_RAISED, TELLING_CONSEQUENCE, TELLING_SAID, TELLING_KINDS };
+/* The lines that may tell why a rank failed. */
+struct rank_words {
+    const char *raised; /* the exception with which Python ended */
+    const char *gone;   /* only says that another process is gone */
+    const char *said;   /* the last one */
+    bool in_trace;
+    bool is_late; /* the rank had already failed when the log got this */
+};
 
-/* After a Python traceback, whose frames are indented, the line has the exception. */
-static void weigh_line (const char *line, const char *notes, bool *in_trace,
-                        const char *found[TELLING_KINDS])
+/* After a Python traceback, whose frames are indented, the line has the exception.  Slurm may bring
+ * that of the rank late, and then the first one is most likely the rank's.
+ */
+static void weigh_line (struct rank_words *w, const char *line, const char *notes)
 {
-    if (!strncmp (line, "Traceback (most recent call last):", 34))
-        *in_trace = true;
-    else if (*line && *line != ' ' && *line != '\t' && !is_note_line (notes, line)) {
-        if (is_consequence (line))
-            found[TELLING_CONSEQUENCE] = line;
-        else
-            found[*in_trace ? TELLING_RAISED : TELLING_SAID] = line;
-        *in_trace = false;
+    const char **kind;
+
+    if (!strncmp (line, "Traceback (most recent call last):", 34)) {
+        w->in_trace = true;
+        return;
     }
+    if (!*line || *line == ' ' || *line == '\t' || is_note_line (notes, line))
+        return;
+    kind = is_consequence (line) ? &w->gone : w->in_trace ? &w->raised : &w->said;
+    if (!w->is_late || (w->in_trace && !*kind))
+        *kind = line;
+    w->in_trace = false;
 }
 
 /* Find the line that most likely tells why the rank failed: the last exception if Python ended
@@ -202,28 +213,27 @@ static void weigh_line (const char *line, const char *notes, bool *in_trace,
 static int words_of_rank (const char *dir, const struct first_failure *first, int status,
                           char text[LAST_LINE])
 {
-    const char *found[TELLING_KINDS] = { NULL };
-    char buf[TAIL + 1];
-    size_t n = read_until (dir, first->printed, buf);
+    struct rank_words w = { .raised = NULL };
+    char buf[2 * TAIL + 1];
+    size_t before, n = read_log_around (dir, first->printed, buf, &before);
     char *notes = read_healing (dir);
-    bool in_trace = false;
-    int kind = 0;
+    const char *best;
 
     for (char *line = buf, *next; line < buf + n; line = next + 1) {
         const char *own;
         for (next = line; !ends_line (*next);)
             next++;
         *next = '\0';
-        in_trace &= status == 1;
+        w.is_late = line >= buf + before;
+        w.in_trace &= status == 1;
         if ((own = line_of_rank (line, first->rank)))
-            weigh_line (own, notes, &in_trace, found);
+            weigh_line (&w, own, notes);
     }
     free (notes);
-    while (kind < TELLING_KINDS && !found[kind])
-        kind++;
-    if (kind == TELLING_KINDS)
+    best = w.raised ? w.raised : w.gone ? w.gone : w.said;
+    if (!best)
         return -1;
-    snprintf (text, LAST_LINE, "%s", found[kind]);
+    snprintf (text, LAST_LINE, "%s", best);
     return 0;
 }
 
