@@ -162,7 +162,7 @@ void heal_begin (struct heal *h, struct worker *w, struct trial_attempt *a)
         a->ranks = h->notice;
         h->slow = slow_create (attempt_ranks (e, a));
     } else
-        complain ("hangs and lost nodes of this attempt are not seen: %s", err.text);
+        h->blind = err;
 }
 
 /* The files of an attempt whose job was preempted have come to its folder only now. */
@@ -170,6 +170,8 @@ void heal_started (struct heal *h, const struct trial_attempt *a, struct trainer
 {
     char path[PATH_MAX];
 
+    if (*h->blind.text)
+        heal_note (h, a, t, "hangs and lost nodes of this attempt are not seen: %s", h->blind.text);
     if (experiment_has_ranks (a->sweep->exp) && !a->own && a->number > 1
         && attempt_with_files (a, NULL, path, sizeof (path)) < 0)
         heal_note (h, a, t,
@@ -524,9 +526,16 @@ void heal_explain (const struct heal *h, struct failure_class *v)
 {
     char was[sizeof (v->why)];
 
-    if (h->verdict.cause == HEAL_NONE || v->oom != OOM_NONE || v->exclude || v->error)
+    if (h->verdict.cause == HEAL_NONE || v->exclude || v->error)
         return;
     memcpy (was, v->why, sizeof (was));
+    if (v->oom != OOM_NONE) {
+        if (h->verdict.rank >= 0)
+            snprintf (v->why, sizeof (v->why), "%.380s: rank %ld on %s", was, h->verdict.rank,
+                      h->verdict.host);
+        policy_text (v->why);
+        return;
+    }
     v->free |= heal_rows[h->verdict.cause].is_free;
     v->cause = heal_rows[h->verdict.cause].reason;
     if (h->verdict.cause != HEAL_DIED || h->verdict.signal)

@@ -41,9 +41,10 @@ struct heal {
     struct first_failure first;
     struct timespec logged; /* when metrics.h5 last changed; 0: it does not exist */
     bool warned;
-    enum heal_steps steps;    /* found out when the first check cannot be run */
-    char *nodes;              /* nodes of the attempt; NULL: unknown */
-    char notes[HEALING_MOST]; /* lines, as in the attempt's folder */
+    struct slurmdl_error blind; /* why the ranks are not watched, or "" */
+    enum heal_steps steps;      /* found out when the first check cannot be run */
+    char *nodes;                /* nodes of the attempt; NULL: unknown */
+    char notes[HEALING_MOST];   /* lines, as in the attempt's folder */
 };
 
 /* Choose the nodes of an attempt, and listen for its ranks, which learn the address from a->ranks,

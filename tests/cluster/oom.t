@@ -81,6 +81,16 @@ is "$(cat step-0001/log/0*/0* | grep '"op":"fail".*"trial":2,' | sed 's/.*"why":
 out of memory (killed by the kernel)" "its trainer was killed: the reason"
 is "$(cat step-0001/log/0*/0* | grep -c '"op":"result"')" 2 "the others have results"
 
+# ---- one rank of several
+program ranks.prog <<'END'
+touch "up.$SLURM_PROCID"
+[ "$SLURM_PROCID" = 1 ] || exec sleep 300
+until [ -e up.0 ]; do sleep 0.1; done
+exec tail /dev/zero
+END
+runs 1 "a job with one rank that runs out of memory" timeout 300 dl job --ntasks-per-node=2 --set 'resources.memory="300M"' --set 'job.restart_policy="never"' -- ./ranks.prog
+like "$(dl show ranks)" ' Failed .*: out of memory \(killed by the kernel\): rank 1 on n1$' "names that rank and its node"
+
 # ---- max_memory: the sweep gets a job with more memory
 sed 's/"oom"/"more"/; s/.\/hog.sh/exec python3 need.py/; s/workers = 1;/& memory = "100M"; max_memory = "1G";/; s/max_trials = 5/max_trials = 2/' \
     oom.conf >more.conf
