@@ -78,7 +78,8 @@ static void fill_experiment (struct libscols_line *line, const struct sweep *s)
     if (s->searcher)
         table_set (line, 3, "%.0f%%", floor (100 * searcher_progress (s->searcher)));
     table_set (line, 4, "%ld", s->ntrials);
-    table_set (line, 5, "%s", s->exp->metric->name);
+    if (!s->exp->metric->is_assumed)
+        table_set (line, 5, "%s", s->exp->metric->name);
     if (best)
         table_set (line, 6, "%.6g", point_result (s, trial_point (s, best), 0).value);
     table_set (line, 7, "%s", created);

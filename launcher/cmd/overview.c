@@ -395,13 +395,15 @@ void print_results (const struct sweep *s)
 
 /* ---- workers, and what dl show prints before the trials ---- */
 
-/* ": trial 3 to 27, at 7: loss 0.97, 3.0s ago, 2.1 a second" */
+/* ": trial 3 to 27, at 7: loss 0.97, 3.0s ago, 2.1 a second", without "to 27" if it is not known */
 static void print_trial_progress (const struct sweep *s, long trial)
 {
     struct metric_progress p;
     char ago[32];
 
-    printf (": trial %ld to %lld", trial, (long long)sweep_trial (s, trial)->target);
+    printf (": trial %ld", trial);
+    if (experiment_knows_length (s->exp))
+        printf (" to %lld", (long long)sweep_trial (s, trial)->target);
     if (trial_progress (s, trial, &p) < 0)
         return;
     duration_text (ago, sizeof (ago), progress_age (&p));

@@ -816,7 +816,7 @@ static void print_summaries (const struct trial_rows *t)
     scols_unref_table (tb);
 }
 
-/* "now at 7 of 27: loss 0.97, 3.0s ago, 2.1 a second" */
+/* "now at 7 of 27: loss 0.97, 3.0s ago, 2.1 a second", without "of 27" if it is not known */
 static void print_trial_now (const struct sweep *s, long n)
 {
     const struct sweep_trial *t = sweep_trial (s, n);
@@ -826,8 +826,10 @@ static void print_trial_now (const struct sweep *s, long n)
     if (t->state != TRIAL_OPEN || sweep_has_ended (s) || trial_progress (s, n, &p) < 0)
         return;
     duration_text (ago, sizeof (ago), progress_age (&p));
-    printf ("  now at %lld of %lld: %s %.6g, %s ago", (long long)p.step, (long long)t->target,
-            sweep_metric (s, 0), p.value, ago);
+    printf ("  now at %lld", (long long)p.step);
+    if (experiment_knows_length (s->exp))
+        printf (" of %lld", (long long)t->target);
+    printf (": %s %.6g, %s ago", sweep_metric (s, 0), p.value, ago);
     if (isfinite (progress_rate (&p)))
         printf (", %.3g a second", progress_rate (&p));
     putchar ('\n');
@@ -854,7 +856,7 @@ static void print_trial_head (const struct sweep *s, long n)
     char took[32];
 
     printf ("trial %ld: %s", n, trial_state_name (s, t));
-    if (t->length > 0)
+    if (t->length > 0 && (!s->exp->metric->is_assumed || isfinite (t->metric)))
         printf (", length %lld, %s %.6g", (long long)t->length, s->exp->metric->name, t->metric);
     if (t->length > r.length)
         printf (" (compared at %lld: %.6g)", (long long)r.length, r.value);

@@ -320,8 +320,10 @@ static void set_defaults (struct experiment *e, config_t *cf, struct problems *p
         free (e->search->searcher);
         e->search->searcher = xstrdup ("single");
     }
-    if (!e->metric->names && !config_lookup (cf, "searcher.metric"))
+    if (!e->metric->names && !config_lookup (cf, "searcher.metric")) {
         strings_add (&e->metric->names, "loss");
+        e->metric->is_assumed = true;
+    }
     if (e->job->backoff >= 0)
         e->failures->max_restarts = e->job->backoff;
 }

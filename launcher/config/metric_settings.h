@@ -29,6 +29,7 @@ struct metric_settings {
     char *name;   /* the first metric */
     char **names; /* all of them, NULL-terminated */
     size_t n;
+    bool is_assumed; /* a job may omit searcher.metric, and perhaps logs none */
     struct origin origin;
     struct bools smaller;
     bool smaller_is_given; /* in the file or by --set */

@@ -2,6 +2,7 @@
 /* Print the progress of an experiment as lines, for a file or a pipe. */
 #include "launcher/progress/progress.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,6 +63,10 @@ static void print_new_results (struct changes *c, const struct sweep *s, long tr
     for (; r->results < t->nmilestones; r->results++) {
         const struct milestone *m = &t->milestones[r->results];
         bool last = r->results + 1 == t->nmilestones;
+        if (s->exp->metric->is_assumed && !isfinite (m->metric)) {
+            printf ("%8s  trial %-4ld succeeded\n", elapsed, trial);
+            continue;
+        }
         printf ("%8s  trial %-4ld length %-6lld %s %.6g%s", elapsed, trial, (long long)m->length,
                 s->exp->metric->name, m->metric,
                 last && t->stopped              ? "  stopped early"

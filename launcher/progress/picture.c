@@ -401,7 +401,10 @@ static void draw_trial (const struct picture *p, struct screen *c, const struct 
     snprintf (text, sizeof (text), "%5ld%s", l->number, is_best ? "*" : "");
     screen_cell (c, is_best ? STYLE_GOOD : STYLE_BOLD, w.trial, text);
     if (w.steps) {
-        snprintf (text, sizeof (text), "%lld/%lld", (long long)l->at, (long long)l->of);
+        if (l->of > 0)
+            snprintf (text, sizeof (text), "%lld/%lld", (long long)l->at, (long long)l->of);
+        else
+            snprintf (text, sizeof (text), "%lld", (long long)l->at);
         screen_right (c, STYLE_PLAIN, c->column + w.steps, text);
     }
     if (w.bar) {
@@ -456,7 +459,7 @@ static void draw_running (struct picture *p, const struct picture_tally *t, stru
         const struct sweep_trial *of = sweep_trial (p->s, number);
         struct metric_progress m;
         struct trial_line l = { .number = number,
-                                .of = of->target,
+                                .of = experiment_knows_length (p->s->exp) ? of->target : 0,
                                 .at = of->length,
                                 .value = NAN,
                                 .rate = NAN,

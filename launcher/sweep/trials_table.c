@@ -55,6 +55,8 @@ static char *trial_cell (const struct trials_table *t, const struct result_colum
     const struct sweep_trial *trial = sweep_trial (t->s, n);
     char *text;
 
+    if (c->place == PLACE_LENGTH && now && !experiment_knows_length (t->s->exp))
+        return xasprintf ("%lld", (long long)now->step);
     if (c->place == PLACE_LENGTH && now)
         return xasprintf ("%lld/%lld", (long long)now->step, (long long)trial->target);
     if (c->place == PLACE_LAST && now)
@@ -95,12 +97,37 @@ static bool has_failures (const struct sweep *s)
     return false;
 }
 
+/* Whether any trial reported a finite value of a metric. */
+static bool has_number (const struct sweep *s, size_t metric)
+{
+    for (long i = 1; i <= s->ntrials; i++) {
+        const struct sweep_trial *t = sweep_trial (s, i);
+        for (size_t k = 0; k < t->nmilestones; k++)
+            if (isfinite (metric ? t->milestones[k].values[metric] : t->milestones[k].metric))
+                return true;
+    }
+    return false;
+}
+
+static bool any_trial_logs (const struct sweep *s)
+{
+    struct metric_progress now;
+
+    for (long i = 1; i <= s->ntrials; i++)
+        if (sweep_trial (s, i)->state == TRIAL_OPEN && trial_progress (s, i, &now) == 0)
+            return true;
+    return false;
+}
+
 /* The first metric is in the columns "best" and "last". */
 static bool column_is_shown (const struct trials_table *t, const struct result_column *c)
 {
     switch (c->place) {
     case PLACE_NONE:
         return false;
+    case PLACE_BEST:
+    case PLACE_LAST:
+        return !t->s->exp->metric->is_assumed || has_number (t->s, 0) || any_trial_logs (t->s);
     case PLACE_LOGGED:
         return (size_t)(c->logged - t->logged.list) < t->nlogged;
     case PLACE_METRIC:
@@ -228,18 +255,6 @@ void print_best_trials (const struct sweep *s, long max)
     free (trials);
 }
 
-/* Whether any trial reported a finite value of a metric. */
-static bool has_number (const struct sweep *s, size_t metric)
-{
-    for (long i = 1; i <= s->ntrials; i++) {
-        const struct sweep_trial *t = sweep_trial (s, i);
-        for (size_t k = 0; k < t->nmilestones; k++)
-            if (isfinite (metric ? t->milestones[k].values[metric] : t->milestones[k].metric))
-                return true;
-    }
-    return false;
-}
-
 static void print_numberless (const struct sweep *s)
 {
     for (size_t i = 0; i < sweep_metrics (s); i++)
@@ -259,6 +274,8 @@ static void print_checkpoint (const struct sweep *s)
 
 void print_direction (const struct sweep *s)
 {
+    if (s->exp->metric->is_assumed)
+        return;
     printf (sweep_metrics (s) > 1 ? "metrics: " : "metric: ");
     for (size_t i = 0; i < sweep_metrics (s); i++)
         printf ("%s%s, %s is better", i ? "; " : "", sweep_metric (s, i),

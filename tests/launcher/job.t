@@ -27,6 +27,11 @@ is "$(cat steps-0001/trials/0001/a.*/log | grep '^step' | tr '\n' ' ')" "step 1 
 is "$(conditions steps)" "Succeeded:TrainingCompleted" "and has succeeded, without a metric"
 is "$(dl show --json steps | python3 -c 'import json, sys; print(json.load(sys.stdin)["state"])')" completed "its experiment is completed"
 is "$(attempts steps)" 3 "after three attempts"
+is "$({ cat out; dl show steps; dl show steps 1; dl ls; } | grep -cE 'loss|nan|metric:')" 0 "nothing names a metric that it does not log"
+like "$(cat out)" '^ *[0-9.]+s  trial 1 +succeeded$' "its end is told"
+runs 0 "a job that logs a metric" dl job --local --name=logs --set='metrics.pattern="step={step} loss={loss}"' -- sh -c 'echo step=7 loss=0.5; until dl show logs | grep at.7; do sleep 0.1; done; dl show logs 1'
+like "$(cat logs-0001/trials/0001/a.1/log)" '(trial 1|now)( at|, at) 7: loss 0.5, ' "its newest step, and no length that nobody gave"
+like "$(dl show logs)" ' 0\.5 +0\.5 ' "has its value"
 
 for set in name='"known"' searcher.max_length=5; do
     dl job --local --name=known --set "$set" -- sh -c 'echo "length $DL_LENGTH, known $DL_LENGTH_KNOWN"'
