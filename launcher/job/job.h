@@ -69,7 +69,7 @@ double job_deadline (const struct sweep *s, const struct sweep_trial *t);
 /* ---- The members of a running job: which have ended, and how ---- */
 
 /* The state of an attempt of a job with roles, judged by the ends that its ranks recorded in the
- * attempt's folder (launcher/trainer/trainer.h).
+ * attempt's folder (launcher/trainer/trainer.h).  Files that do not belong to 'owner' are ignored.
  */
 struct members {
     struct verdict verdict;
@@ -78,7 +78,7 @@ struct members {
     char node[65]; /* where it ran */
     bool others;   /* only members that serve, such as parameter servers, may still run */
 };
-void members_look (const struct trial_attempt *a, struct members *m);
+void members_look (const struct trial_attempt *a, uid_t owner, struct members *m);
 
 /* ---- The plan of a run of dl elastic: its nodes, its limits and its folder ---- */
 

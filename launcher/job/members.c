@@ -2,6 +2,7 @@
 /* The members of a running job: which have ended, and how. */
 #include "launcher/job/job.h"
 
+#include <ctype.h>
 #include <dirent.h>
 #include <limits.h>
 #include <stddef.h>
@@ -13,6 +14,8 @@
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/small_file.h"
 #include "launcher/trainer/trainer.h"
+
+enum { END_MOST = 128 };
 
 /* Index of a rank's role.  '*first' becomes the first rank of that role. */
 static size_t role_of (const struct job_settings *j, long rank, long *first)
@@ -26,19 +29,26 @@ static size_t role_of (const struct job_settings *j, long rank, long *first)
     return j->nroles;
 }
 
-/* Read "STATUS NODE". */
-static bool read_end (const char *dir, const char *name, int *status, char node[65])
+/* Read "STATUS NODE".  Other members of a group may have put anything there. */
+static bool read_end (const char *dir, const char *name, uid_t owner, int *status, char node[65])
 {
-    char path[PATH_MAX], text[128];
-    FILE *f;
-    bool ok;
+    char *path = xasprintf ("%s/%s", dir, name);
+    uid_t writer = owner;
+    char *text = file_read_now (path, END_MOST, NULL, &writer, NULL);
+    bool ok = text && writer == owner && sscanf (text, "%d %64s", status, node) == 2;
 
-    if (snprintf (path, sizeof (path), "%s/%s", dir, name) >= (int)sizeof (path)
-        || !(f = fopen (path, "re")))
-        return false;
-    ok = fgets (text, sizeof (text), f) && sscanf (text, "%d %64s", status, node) == 2;
-    fclose (f);
+    free (text);
+    free (path);
     return ok;
+}
+
+/* Returns -1 for a name that is no number. */
+static long rank_of_name (const char *name)
+{
+    char *end;
+    long rank = strtol (name, &end, 10);
+
+    return isdigit ((unsigned char)*name) && !*end ? rank : -1;
 }
 
 struct look {
@@ -84,11 +94,12 @@ static bool only_servers_run (const struct look *l)
     return true;
 }
 
-void members_look (const struct trial_attempt *a, struct members *m)
+void members_look (const struct trial_attempt *a, uid_t owner, struct members *m)
 {
     const struct job_settings *j = a->sweep->exp->job;
     struct look l = { .job = j, .list = xcalloc (j->nroles, sizeof (*l.list)), .m = m };
     char dir[PATH_MAX], node[65];
+    long rank;
     int status;
     DIR *d;
 
@@ -101,8 +112,9 @@ void members_look (const struct trial_attempt *a, struct members *m)
     snprintf (dir, sizeof (dir), "%.4000s/" ENDS_NAME, a->dir);
     d = opendir (dir);
     for (struct dirent *e; d && (e = readdir (d));)
-        if (*e->d_name != '.' && read_end (dir, e->d_name, &status, node))
-            note_member_end (&l, strtol (e->d_name, NULL, 10), status, node);
+        if ((rank = rank_of_name (e->d_name)) >= 0
+            && read_end (dir, e->d_name, owner, &status, node))
+            note_member_end (&l, rank, status, node);
     if (d)
         closedir (d);
     m->verdict = job_judge (l.list, j->nroles, j->success);

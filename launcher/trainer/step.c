@@ -282,7 +282,7 @@ static void leave_end (int status)
 
     if (!dir || !*dir || !rank)
         return;
-    mkdir (dir, 0777);
+    mkdir (dir, 0755);
     snprintf (path, sizeof (path), "%.4000s/%.20s", dir, rank);
     snprintf (text, sizeof (text), "%d %.64s\n", status, node ?: "-");
     if (publish_if_absent (path, text, strlen (text), NULL) < 0)

@@ -534,6 +534,11 @@ int trainer_unread (const struct trainer *t)
     return t->unread;
 }
 
+uid_t trainer_owner (const struct trainer *t)
+{
+    return t->made.st_uid;
+}
+
 bool trainer_is_homeless (const struct trainer *t)
 {
     struct stat st;

@@ -116,7 +116,7 @@ static void check_members (struct segment *s)
     if (job->nroles == 0 || monotonic () < s->members_at)
         return;
     s->members_at = monotonic () + 1;
-    members_look (&s->attempt, &s->members);
+    members_look (&s->attempt, trainer_owner (s->trainer), &s->members);
     switch (s->members.verdict.kind) {
     case LIFE_SUCCEEDED:
         if (!job->waits || s->members.others)
@@ -151,7 +151,7 @@ static void check_idle (struct segment *s)
     if ((fd = inside_open (path, O_RDONLY, 0, &st)) < 0)
         return;
     /* if a group shares the experiment, only this user may stop this attempt */
-    n = st.st_uid == geteuid () ? read (fd, s->idle, sizeof (s->idle) - 1) : -1;
+    n = st.st_uid == trainer_owner (s->trainer) ? read (fd, s->idle, sizeof (s->idle) - 1) : -1;
     close (fd);
     s->idle[n > 0 ? n : 0] = '\0';
     if (n <= 0)
@@ -553,7 +553,7 @@ static bool judge_members (struct segment *s, struct segment_report *r)
 {
     if (s->w->sweep->exp->job->nroles == 0)
         return false;
-    members_look (&s->attempt, &s->members);
+    members_look (&s->attempt, trainer_owner (s->trainer), &s->members);
     if (s->members.verdict.kind == LIFE_SUCCEEDED) {
         segment_has_result (s, r);
         r->outcome = OUTCOME_RESULT;

@@ -397,11 +397,37 @@ FOLDER_CASE (ends_of_members)
             else if (end)
                 put (name, end, strlen (end));
         }
-        members_look (&a, &m);
+        members_look (&a, geteuid (), &m);
         assert_int_equal (m.verdict.kind, members[i].kind);
         assert_int_equal (m.rank, members[i].rank);
         assert_string_equal (m.node, members[i].node);
     }
+}
+
+/* Another member of a group can create files there, too. */
+FOLDER_CASE (ends_of_others)
+{
+    struct job_role role = { .name = (char *)"worker", .count = 3, .restart = RESTART_NEVER };
+    struct job_settings job = { .success = SUCCESS_ALL_WORKERS, .roles = &role, .nroles = 1 };
+    struct experiment exp = { .job = &job };
+    struct sweep sweep = { .exp = &exp };
+    struct trial_attempt a = { .sweep = &sweep };
+    struct members m;
+
+    snprintf (a.dir, sizeof (a.dir), "%s", dir);
+    assert_int_equal (mkdir (in_dir ("ends"), 0777), 0);
+    put ("elsewhere", "3 n1\n", 5);
+    assert_int_equal (symlink ("../elsewhere", in_dir ("ends/0")), 0);
+    assert_int_equal (mkfifo (in_dir ("ends/1"), 0666), 0);
+    put ("ends/none", "3 n1\n", 5);
+    put ("ends/-1", "3 n1\n", 5);
+    members_look (&a, geteuid (), &m);
+    assert_int_equal (m.verdict.kind, LIFE_STARTED);
+    put ("ends/2", "3 n1\n", 5);
+    members_look (&a, geteuid () + 1, &m);
+    assert_int_equal (m.verdict.kind, LIFE_STARTED);
+    members_look (&a, geteuid (), &m);
+    assert_int_equal (m.verdict.kind, LIFE_FAILED);
 }
 
 RUN_CASES ()
