@@ -98,7 +98,7 @@ int debug_request (const char *dir, long dump, enum debug_cause cause, const cha
     char text[DEBUG_LINE + 16];
 
     debug_path (path, sizeof (path), dir, dump, "");
-    if (mkdir (path, 0777) < 0)
+    if (mkdir (path, 0755) < 0)
         return -1;
     debug_path (path, sizeof (path), dir, dump, "reason");
     snprintf (text, sizeof (text), "%.*s\n%s\n", DEBUG_LINE - 1, reason, cause_words[cause]);

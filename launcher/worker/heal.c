@@ -27,6 +27,7 @@
 #include "launcher/sys/messages.h"
 #include "launcher/sys/publish.h"
 #include "launcher/sys/subprocess.h"
+#include "launcher/sys/user.h"
 #include "launcher/trainer/trainer.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
@@ -245,19 +246,37 @@ static void warn_unseen (struct heal *h, const struct trial_attempt *a, struct t
 
 /* ---- act ---- */
 
-static void stacks_folder (const struct trial_attempt *a, char *path, size_t size)
+/* Make the folder for the stacks.  Returns false if another member of a group has put something in
+ * its place, or may write there: the ranks would write elsewhere, or the worker read forged stacks.
+ */
+static bool stacks_folder (const struct trial_attempt *a, char *path, size_t size)
 {
+    struct stat st;
+
     snprintf (path, size, "%.4000s/" STACKS_NAME, a->dir);
+    return (mkdir (path, 0755) == 0 || errno == EEXIST) && lstat (path, &st) == 0
+           && S_ISDIR (st.st_mode) && user_writes_alone (&st);
 }
 
 static void take_stacks (struct heal *h, const struct trial_attempt *a)
 {
     char path[PATH_MAX];
 
-    stacks_folder (a, path, sizeof (path));
-    mkdir (path, 0777);
-    debug_request (path, ++h->dumps, DEBUG_HANG, h->verdict.why);
+    h->dumps++;
+    if (!stacks_folder (a, path, sizeof (path)))
+        return;
+    debug_request (path, h->dumps, DEBUG_HANG, h->verdict.why);
     rank_watch_dump (h->watch, path, h->dumps);
+}
+
+static size_t read_dump (const struct trial_attempt *a, long dump, struct stack **stacks,
+                         size_t **group)
+{
+    char path[PATH_MAX];
+
+    *stacks = NULL;
+    *group = NULL;
+    return stacks_folder (a, path, sizeof (path)) ? debug_read (path, dump, stacks, group) : 0;
 }
 
 /* Find the only rank that is at another place than all others. */
@@ -292,12 +311,12 @@ static bool is_same_place (const struct stack *a, const struct stack *b)
 }
 
 /* Find the rank of a process that was at another place in the previous dump. */
-static long moved_rank (const char *folder, long dump)
+static long moved_rank (const struct trial_attempt *a, long dump)
 {
     struct stack *now, *before;
     size_t *group, *old_group;
-    size_t n = debug_read (folder, dump, &now, &group);
-    size_t m = debug_read (folder, dump - 1, &before, &old_group);
+    size_t n = read_dump (a, dump, &now, &group);
+    size_t m = read_dump (a, dump - 1, &before, &old_group);
     long rank = -1;
 
     for (size_t i = 0; i < n; i++)
@@ -320,10 +339,12 @@ static void read_stacks (struct heal *h, const struct trial_attempt *a, struct t
     struct stack *stacks;
     char path[PATH_MAX], where[DEBUG_LINE / 2] = "";
     size_t *group;
-    size_t n;
+    size_t n = read_dump (a, h->dumps, &stacks, &group);
 
-    stacks_folder (a, path, sizeof (path));
-    n = debug_read (path, h->dumps, &stacks, &group);
+    if (!stacks_folder (a, path, sizeof (path))) {
+        heal_note (h, a, t, "no stacks: others own %s, or may write there", path);
+        return;
+    }
     if (n > 0)
         stacks_line (stacks, group, n, where, sizeof (where));
     odd = stacks && group ? odd_rank (stacks, group, n) : NULL;
@@ -378,11 +399,9 @@ static void read_first_stacks (struct heal *h, const struct trial_attempt *a, st
 /* A program may compute for a long time without visible progress, but then its stacks change. */
 static void read_second_stacks (struct heal *h, const struct trial_attempt *a, struct trainer *t)
 {
-    char path[PATH_MAX];
     long rank;
 
-    stacks_folder (a, path, sizeof (path));
-    if ((rank = moved_rank (path, h->dumps)) < 0) {
+    if ((rank = moved_rank (a, h->dumps)) < 0) {
         read_stacks (h, a, t);
         enter_phase (h, HEAL_ENDS, 0);
         return;
