@@ -30,6 +30,7 @@
 #include "launcher/sys/user.h"
 #include "launcher/worker/worker.h"
 #include "runtime/base/environment.h"
+#include "runtime/storage/inside.h"
 
 /* ---- the experiment ---- */
 
@@ -371,7 +372,7 @@ static void print_logs (struct output *o)
     for (;;) {
         print_new (o);
         snprintf (path, sizeof (path), "%s/trials/0001/a.%ld/log", o->dir, o->attempt + 1);
-        if ((next = open (path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)) < 0)
+        if ((next = inside_open (path, O_RDONLY, 0, NULL)) < 0)
             return;
         print_new (o);
         if (o->fd >= 0)
