@@ -237,8 +237,9 @@ int heal_rank_fd (const struct heal_rank *r);
 /* Connect if necessary, obey the worker, and send a heartbeat if one is due.  Call it once a
  * second, and whenever the descriptor is readable.
  *
- * Returns false if the caller must kill the program: either the worker requested it, or the worker
- * has been unreachable for a minute and has most likely restarted the attempt elsewhere.
+ * Returns false if the caller must kill the program: either the worker requested it, or it has died
+ * since, so that the next worker begins another attempt on these nodes, or it has been unreachable
+ * for a minute and has most likely restarted the attempt elsewhere.
  */
 bool heal_rank_serve (struct heal_rank *r);
 

@@ -34,7 +34,9 @@
 #include "runtime/comm/net/stream.h"
 
 enum {
-    CONNECT_SECONDS = 3,
+    CONNECT_SECONDS = 1, /* to each address of the worker */
+    AGAIN_SECONDS = 3, /* after a failure */
+    LOST_SECONDS = 1,  /* after a connection, if it is lost at once */
     HANDSHAKE_SECONDS = 10,
     SEND_SECONDS = 2,
     ALONE_SECONDS = 60, /* without a worker until the program is killed */
@@ -79,7 +81,7 @@ struct heal_rank {
     struct net_stream stream;
     struct handshake handshake;
     struct heal_hello hello;
-    char hosts[NOTICE_TEXT];
+    char hosts[NOTICE_TEXT], reached[NOTICE_TEXT]; /* the latter led to the worker */
     int port;
     struct ranks *ranks;
     struct rank_progress *progress;
@@ -89,6 +91,7 @@ struct heal_rank {
     double looked; /* ... at this time */
     double again;  /* when to connect again */
     bool silent;   /* the worker's host did not answer the last time */
+    bool refused;  /* it answered that nobody listens */
     double heard;  /* when the worker was last connected; 0: never */
     double second; /* when to send the next heartbeat */
     struct rank_gpus gpus;
@@ -173,17 +176,42 @@ int heal_rank_fd (const struct heal_rank *r)
 
 /* ---- the connection ---- */
 
+/* The worker's host may have addresses that lead nowhere from here, or even to this host, such as
+ * that of a bridge for containers.  What counts is the one that led to the worker before; without
+ * one, the host has answered only if no address is silent.
+ */
+static int connect_to_worker (struct heal_rank *r)
+{
+    char hosts[2 * NOTICE_TEXT], *save = NULL;
+    bool known = *r->reached;
+    int fd = -1;
+
+    r->silent = r->refused = false;
+    snprintf (hosts, sizeof (hosts), "%s%s%s", r->reached, known ? "," : "", r->hosts);
+    for (char *host = strtok_r (hosts, ",", &save); host && fd < 0;
+         host = strtok_r (NULL, ",", &save)) {
+        fd = socket_connect (host, r->port, monotonic () + CONNECT_SECONDS);
+        if (fd >= 0)
+            snprintf (r->reached, sizeof (r->reached), "%s", host);
+        else if (!known || host == hosts) {
+            r->silent |= heal_is_silence (errno);
+            r->refused |= errno == ECONNREFUSED;
+        }
+    }
+    r->silent &= fd < 0;
+    r->refused &= fd < 0 && !r->silent;
+    return fd;
+}
+
 static void connect_again (struct heal_rank *r)
 {
-    double now = monotonic ();
     int limit = HEAL_SILENCE * 1000;
     struct net_seal *seal = NULL;
     int fd;
 
-    if (now < r->again)
+    if (monotonic () < r->again)
         return;
-    fd = socket_connect (r->hosts, r->port, now + CONNECT_SECONDS);
-    r->silent = fd < 0 && heal_is_silence (errno);
+    fd = connect_to_worker (r);
     if (fd >= 0
         && handshake_call (fd, &r->handshake, &r->hello, sizeof (r->hello),
                            monotonic () + HANDSHAKE_SECONDS, &seal)
@@ -191,7 +219,7 @@ static void connect_again (struct heal_rank *r)
         close (fd);
         fd = -1;
     }
-    r->again = monotonic () + CONNECT_SECONDS;
+    r->again = monotonic () + (fd < 0 ? AGAIN_SECONDS : LOST_SECONDS);
     if (fd < 0)
         return;
     setsockopt (fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &limit, sizeof (limit));
@@ -671,14 +699,14 @@ static bool obey (struct heal_rank *r)
 
 bool heal_rank_serve (struct heal_rank *r)
 {
-    if (r->stream.fd < 0)
-        connect_again (r);
     if (!obey (r))
         return false;
+    if (r->stream.fd < 0)
+        connect_again (r);
     beat (r);
     if (r->stream.fd >= 0)
         r->heard = monotonic ();
-    return r->heard <= 0 || monotonic () - r->heard < ALONE_SECONDS;
+    return r->heard <= 0 || (!r->refused && monotonic () - r->heard < ALONE_SECONDS);
 }
 
 bool heal_rank_is_abandoned (struct heal_rank *r)

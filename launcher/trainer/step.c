@@ -148,7 +148,7 @@ void step_end (pid_t srun, double *ended)
 /* Slurm signals one process after the other: the command may exit before the SIGTERM that caused it
  * arrives here.
  */
-enum { LATE_MS = 200, BEAT_MS = 1000 };
+enum { LATE_MS = 200, BEAT_MS = 1000, LOOK_SECONDS = 5 };
 
 struct rank_proxy {
     pid_t pid;
@@ -156,6 +156,7 @@ struct rank_proxy {
     bool asked;
     bool preempted;
     bool asked_slurm;
+    double look;               /* when to look for the next attempt */
     struct heal_rank *watched; /* NULL: the worker does not watch it */
 };
 
@@ -199,10 +200,21 @@ static void requeue_abandoned (struct rank_proxy *r)
 static void end_abandoned (struct rank_proxy *r)
 {
     kill (-r->pid, SIGKILL);
-    if (!r->asked_slurm && heal_rank_fd (r->watched) < 0) {
+    if (!r->asked_slurm && r->watched && heal_rank_fd (r->watched) < 0) {
         r->asked_slurm = true;
         requeue_abandoned (r);
     }
+}
+
+/* A worker that is killed while its step starts may leave ranks that have never reached it.  They
+ * must not train beside the next attempt.
+ */
+static bool is_replaced (struct rank_proxy *r)
+{
+    if ((r->watched && heal_rank_fd (r->watched) >= 0) || monotonic () < r->look)
+        return false;
+    r->look = monotonic () + LOOK_SECONDS;
+    return has_successor ();
 }
 
 static void watch_rank_signals (struct rank_proxy *r)
@@ -244,9 +256,9 @@ static void wait_and_serve (struct rank_proxy *r)
         { .fd = r->watched ? heal_rank_fd (r->watched) : -1, .events = POLLIN },
     };
 
-    if (poll (p, 2, r->watched ? BEAT_MS : -1) > 0 && p[0].revents)
+    if (poll (p, 2, r->watched ? BEAT_MS : LOOK_SECONDS * 1000) > 0 && p[0].revents)
         on_rank_signal (r);
-    if (r->watched && !heal_rank_serve (r->watched))
+    if ((r->watched && !heal_rank_serve (r->watched)) || is_replaced (r))
         end_abandoned (r);
 }
 

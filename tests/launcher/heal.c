@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Check how ranks report to their worker, and how it judges what is wrong. */
+#include <netinet/in.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -343,6 +344,8 @@ static pid_t start_rank (const char *notice, const char *rank, bool ends)
     assert_true (pid >= 0);
     if (pid > 0)
         return pid;
+    for (int fd = 3; fd < 256; fd++) /* as exec would, above all the worker's listener */
+        close (fd);
     setenv ("DL_RANKS", notice, 1);
     setenv ("SLURM_PROCID", rank, 1);
     setenv ("SLURM_JOB_ID", "1", 1);
@@ -427,6 +430,69 @@ CASE (a_worker_gets_it_and_ends_its_ranks)
     assert_int_equal (status_of (w, living), 3 << 8);
     rank_watch_destroy (w);
     assert_int_equal (notice_get ("test.ranks", text, NULL), -1);
+}
+
+/* If the worker is killed, the next one begins another attempt on the same GPUs. */
+CASE (a_rank_ends_with_its_worker)
+{
+    struct rank_watch *w = rank_watch_create ("test.ranks", 1, NULL);
+    double until;
+    int status;
+    pid_t pid;
+
+    assert_non_null (w);
+    pid = start_rank ("test.ranks", "0", false);
+    await (w, 0, came);
+    rank_watch_destroy (w);
+    until = monotonic () + SECONDS / 2.0;
+    while (waitpid (pid, &status, WNOHANG) == 0) {
+        assert_true (monotonic () < until);
+        usleep (10000);
+    }
+    assert_int_equal (status, 3 << 8);
+}
+
+/* A listener on 127.0.0.2 that drops what arrives, because its queue is full. */
+static void listen_silently (int port, int fds[3])
+{
+    struct sockaddr_in at = { .sin_family = AF_INET, .sin_port = htons ((uint16_t)port) };
+
+    at.sin_addr.s_addr = htonl (INADDR_LOOPBACK + 1);
+    for (int i = 0; i < 3; i++) {
+        fds[i] = socket (AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+        assert_true (fds[i] >= 0);
+        if (i == 0) {
+            assert_int_equal (bind (fds[0], (struct sockaddr *)&at, sizeof (at)), 0);
+            assert_int_equal (listen (fds[0], 0), 0);
+        } else
+            connect (fds[i], (struct sockaddr *)&at, sizeof (at));
+    }
+}
+
+/* The worker's host may have an address that leads to this host, such as that of a bridge. */
+CASE (another_host_that_refuses_proves_nothing)
+{
+    struct rank_watch *w = rank_watch_create ("test.ranks", 1, NULL);
+    char text[NOTICE_TEXT], key[64], more[NOTICE_TEXT];
+    struct heal_rank *r;
+    int port, fds[3];
+
+    assert_non_null (w);
+    assert_int_equal (notice_get ("test.ranks", text, NULL), 0);
+    assert_int_equal (sscanf (text, "%d %63s", &port, key), 2);
+    rank_watch_destroy (w);
+    listen_silently (port, fds);
+    for (int lost = 0; lost < 2; lost++) {
+        snprintf (more, sizeof (more), "%d %s %s127.0.0.1", port, key, lost ? "127.0.0.2," : "");
+        assert_int_equal (notice_put ("test.ranks", more, NULL), 0);
+        setenv ("DL_RANKS", "test.ranks", 1);
+        assert_non_null (r = heal_rank_create ());
+        assert_int_equal (heal_rank_is_abandoned (r), lost);
+        heal_rank_destroy (r);
+    }
+    for (int i = 0; i < 3; i++)
+        close (fds[i]);
+    notice_remove ("test.ranks");
 }
 
 /* A rank that connects, and ends only when 'go' is closed: it says so and resets its connection. */
