@@ -196,7 +196,8 @@ enum slow_news slow_judge (struct slow_ranks *s, const struct heal_seen *ranks, 
 /* ---- The worker's side: receive the reports of a step's ranks ---- */
 
 /* Listen for 'ranks' ranks of a step, and write the address and key to the notice 'name'
- * (runtime/comm/net/notice.h), which only this user can read.  Returns NULL with 'err'.
+ * (runtime/comm/net/notice.h), which only this user can read.  A worker that was killed has left its
+ * notice: those that differ only after the last dot are removed.  Returns NULL with 'err'.
  */
 struct rank_watch *rank_watch_create (const char *name, size_t ranks, struct slurmdl_error *err);
 

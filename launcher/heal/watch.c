@@ -53,12 +53,21 @@ static int listen_anywhere (struct rank_watch *w, struct slurmdl_error *err)
     return listen_open_range (&w->listener.at, NULL, 0, err);
 }
 
+static void remove_older_notices (const char *name)
+{
+    char prefix[NOTICE_NAME];
+
+    snprintf (prefix, sizeof (prefix), "%.*s", (int)(strrchr (name, '.') - name) + 1, name);
+    notice_remove_all (prefix);
+}
+
 static int publish (const struct rank_watch *w, struct slurmdl_error *err)
 {
     char host[HEAL_HOST] = "", hosts[NOTICE_TEXT - 64], key[SECRET_DIGITS + 1];
     char text[NOTICE_TEXT];
     int rv;
 
+    remove_older_notices (w->name);
     gethostname (host, sizeof (host) - 1);
     address_own (host, hosts, sizeof (hosts));
     secret_print (w->listener.handshake.key, key);

@@ -133,11 +133,23 @@ static size_t attempt_ranks (const struct experiment *e, const struct trial_atte
     return (size_t)((a->nodes ? a->nnodes : e->resources->nodes) * e->resources->ranks);
 }
 
+/* Name the notice of the attempt after its trial. */
+static int name_rank_notice (struct heal *h, const struct trial_attempt *a)
+{
+    char folder[PATH_MAX], digest[DIGEST_SIZE], token[33];
+
+    trial_dir (a, folder, sizeof (folder));
+    digest_of (digest, folder, strlen (folder));
+    if (random_word (token, sizeof (token) / 2) < 0)
+        return -1;
+    snprintf (h->notice, sizeof (h->notice), "ranks.%.16s.%s", digest, token);
+    return 0;
+}
+
 void heal_begin (struct heal *h, struct worker *w, struct trial_attempt *a)
 {
     const struct experiment *e = w->sweep->exp;
     struct slurmdl_error err = { "" };
-    char token[33];
 
     *h = (struct heal){ .start = monotonic (),
                         .output = monotonic (),
@@ -153,12 +165,10 @@ void heal_begin (struct heal *h, struct worker *w, struct trial_attempt *a)
     choose_nodes (h, w, a);
     if (e->software->by_srun || e->resources->is_step)
         return; /* a single rank waits for no other, and may be silent for long */
-    if (random_word (token, sizeof (token) / 2) < 0)
+    if (name_rank_notice (h, a) < 0)
         errorf (&err, "getrandom: %s", strerror (errno));
-    else {
-        snprintf (h->notice, sizeof (h->notice), "ranks.%s", token);
+    else
         h->watch = rank_watch_create (h->notice, attempt_ranks (e, a), &err);
-    }
     if (h->watch) {
         a->ranks = h->notice;
         h->slow = slow_create (attempt_ranks (e, a));

@@ -495,6 +495,22 @@ CASE (another_host_that_refuses_proves_nothing)
     notice_remove ("test.ranks");
 }
 
+/* A worker that was killed has left a notice with its key. */
+CASE (old_notices_are_removed)
+{
+    char text[NOTICE_TEXT];
+    struct rank_watch *w;
+
+    assert_int_equal (notice_put ("ranks.a.1", "old", NULL), 0);
+    assert_int_equal (notice_put ("ranks.b.1", "another trial's", NULL), 0);
+    assert_non_null (w = rank_watch_create ("ranks.a.2", 1, NULL));
+    assert_int_equal (notice_get ("ranks.a.1", text, NULL), -1);
+    assert_int_equal (notice_get ("ranks.a.2", text, NULL), 0);
+    assert_int_equal (notice_get ("ranks.b.1", text, NULL), 0);
+    notice_remove ("ranks.b.1");
+    rank_watch_destroy (w);
+}
+
 /* A rank that connects, and ends only when 'go' is closed: it says so and resets its connection. */
 static pid_t start_resetting (int go)
 {

@@ -197,3 +197,17 @@ void notice_remove (const char *name)
     inside_close (at, 0);
     errno = saved;
 }
+
+void notice_remove_all (const char *prefix)
+{
+    int at = open_notice_folder (false);
+    DIR *d = at < 0 ? NULL : fdopendir (at);
+
+    for (struct dirent *e; d && (e = readdir (d));)
+        if (!strncmp (e->d_name, prefix, strlen (prefix)))
+            unlinkat (at, e->d_name, 0);
+    if (d)
+        closedir (d);
+    else if (at >= 0)
+        close (at);
+}

@@ -16,5 +16,8 @@ int notice_put (const char *name, const char *text, struct slurmdl_error *err);
 int notice_get (const char *name, char *text, struct slurmdl_error *err);
 void notice_remove (const char *name); /* keeps errno */
 
+/* Remove those whose names begin with 'prefix', left by processes that were killed. */
+void notice_remove_all (const char *prefix);
+
 /* Write a name that is unique to this step.  Returns -1 outside a step. */
 int notice_step_name (char *buf, size_t size, const char *what);
