@@ -1,5 +1,5 @@
 # tests/attacks/: attacks by another user of the node, network, file system or group; all must fail (doc/security.md)
-attacks_tests = %D%/code.t %D%/files.t %D%/flood.t %D%/flow.t %D%/kinds.t %D%/links.t %D%/jobs.t %D%/pinned.t %D%/replaced.t %D%/registry.t %D%/store.t %D%/join.t %D%/board.t %D%/relay.t %D%/minicluster.t %D%/users.t %D%/terminal.t \
+attacks_tests = %D%/code.t %D%/files.t %D%/flood.t %D%/flow.t %D%/kinds.t %D%/links.t %D%/jobs.t %D%/pinned.t %D%/replaced.t %D%/registry.t %D%/store.t %D%/join.t %D%/board.t %D%/relay.t %D%/minicluster.t %D%/users.t %D%/terminal.t %D%/heal.t \
 	$(attacks_on_python)
 attacks_on_python = %D%/trust.t %D%/endings.t %D%/wire.t %D%/folders.t %D%/hardened.t %D%/new.t %D%/python.t
 TESTS += $(attacks_tests)
