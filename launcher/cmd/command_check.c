@@ -16,6 +16,7 @@
 #include "launcher/config/experiment.h"
 #include "launcher/config/fork_origin.h"
 #include "launcher/config/hparams.h"
+#include "launcher/config/job_settings.h"
 #include "launcher/config/metric_settings.h"
 #include "launcher/config/search_settings.h"
 #include "launcher/config/software_settings.h"
@@ -707,6 +708,15 @@ static void add_words (const char *text, char ***words)
     }
 }
 
+/* A command to check, and where to report what is wrong with it. */
+struct checked_command {
+    const struct experiment *e;
+    char **words;
+    char *name; /* "'entrypoint'" or "'command' of role \"ps\"" */
+    struct origin origin;
+    bool local;
+};
+
 static char **first_words (const struct experiment *e)
 {
     char **words = NULL;
@@ -787,35 +797,35 @@ static char *nearest_file (const struct experiment *e, const char *name)
     return copy;
 }
 
-static void add_missing_problem (const struct experiment *e, const char *name, struct problems *p)
+static void add_missing_problem (const struct checked_command *c, const char *file,
+                                 struct problems *p)
 {
-    char *meant = nearest_file (e, name);
+    char *meant = nearest_file (c->e, file);
 
-    problem_at (p, e->entrypoint_origin,
-                "'entrypoint': there is no file '%s'%s%s, where the trials run"
+    problem_at (p, c->origin,
+                "%s: there is no file '%s'%s%s, where the trials run"
                 "%s%s%s",
-                name, *name == '/' ? "" : " in ", *name == '/' ? "" : e->dir,
+                c->name, file, *file == '/' ? "" : " in ", *file == '/' ? "" : c->e->dir,
                 DID_YOU_MEAN (meant, "'", "'", ""));
     free (meant);
 }
 
 /* A file with an absolute path may exist on the compute nodes only. */
-static void check_command_file (const struct experiment *e, const char *name, int mode, bool local,
-                                struct problems *p)
+static void check_command_file (const struct checked_command *c, const char *file, int mode,
+                                bool local, struct problems *p)
 {
     char path[PATH_MAX];
 
-    bool there = file_is_there (e, name, mode, path);
+    bool there = file_is_there (c->e, file, mode, path);
 
     if (there && mode == X_OK && is_directory (path))
-        problem_at (p, e->entrypoint_origin, "'entrypoint': '%s' is a directory", name);
-    if (there || (*name == '/' && !local))
+        problem_at (p, c->origin, "%s: '%s' is a directory", c->name, file);
+    if (there || (*file == '/' && !local))
         return;
     if (access (path, F_OK) < 0)
-        add_missing_problem (e, name, p);
+        add_missing_problem (c, file, p);
     else
-        problem_at (p, e->entrypoint_origin, "'entrypoint': '%s' cannot be run: chmod +x %s", name,
-                    path);
+        problem_at (p, c->origin, "%s: '%s' cannot be run: chmod +x %s", c->name, file, path);
 }
 
 /* ---- the script of an interpreter ---- */
@@ -881,32 +891,84 @@ static bool lacks_its_path (const struct experiment *e, char **words)
     return is_missing (e, words) && file_is_there (e, *words, F_OK, path) && !is_directory (path);
 }
 
-/* Only warn, because the compute nodes may have the program. */
-static void warn_of_program (const struct experiment *e, char **words)
+/* "job.conf:7", or only the file if the command comes from elsewhere. */
+static void origin_text (const struct checked_command *c, char *buf, size_t size)
 {
-    if (is_missing (e, words) && !lacks_its_path (e, words))
-        complain ("%s: there is no program '%s' in PATH on this host: it must "
-                  "be on the nodes",
-                  e->file, *words);
+    int n = snprintf (buf, size, "%.4000s", c->e->file);
+
+    if (c->origin.line > 0 && !c->origin.option)
+        snprintf (buf + n, size - (size_t)n, ":%d", c->origin.line);
 }
 
-static void check_program (const struct experiment *e, char **words, bool local, struct problems *p)
+/* Only warn, because the compute nodes may have the program. */
+static void warn_of_program (const struct checked_command *c)
 {
+    char at[PATH_MAX + 16];
+
+    origin_text (c, at, sizeof (at));
+    if (!c->local && is_missing (c->e, c->words) && !lacks_its_path (c->e, c->words))
+        complain ("%s: %s: there is no program '%s' in PATH on this host: it must "
+                  "be on the nodes",
+                  at, c->name, *c->words);
+}
+
+static void check_program (const struct checked_command *c, struct problems *p)
+{
+    const struct experiment *e = c->e;
+    char **words = c->words;
     const char *script;
 
     if (!words || !*words || strchr (*words, '=') || word_is_of_shell (*words))
         return;
     if (strchr (*words, '/'))
-        check_command_file (e, *words, X_OK, local && !e->software->image, p);
+        check_command_file (c, *words, X_OK, c->local && !e->software->image, p);
     else if (lacks_its_path (e, words))
-        problem_at (p, e->entrypoint_origin,
-                    "'entrypoint': there is no program '%s' in PATH: write ./%s for the file in %s",
+        problem_at (p, c->origin,
+                    "%s: there is no program '%s' in PATH: write ./%s for the file in %s", c->name,
                     *words, *words, e->dir);
-    else if (local && is_missing (e, words))
-        problem_at (p, e->entrypoint_origin, "'entrypoint': there is no program '%s' in PATH",
-                    *words);
+    else if (c->local && is_missing (e, words))
+        problem_at (p, c->origin, "%s: there is no program '%s' in PATH", c->name, *words);
     if ((script = script_of (words)))
-        check_command_file (e, script, F_OK, local, p);
+        check_command_file (c, script, F_OK, c->local, p);
+}
+
+static bool runs_entrypoint (const struct job_settings *j)
+{
+    bool runs = j->nroles == 0;
+
+    for (size_t i = 0; i < j->nroles; i++)
+        runs |= !j->roles[i].command;
+    return runs;
+}
+
+/* Call 'f' for the entrypoint and for the command of each role. */
+static void each_command (const struct experiment *e, bool local, struct problems *p,
+                          void (*f) (const struct checked_command *c, struct problems *p))
+{
+    for (size_t i = 0; i < e->job->nroles; i++) {
+        const struct job_role *r = &e->job->roles[i];
+        struct checked_command c = { .e = e, .origin = r->origin, .local = local };
+        if (!r->command)
+            continue;
+        c.name = xasprintf ("'command' of role \"%s\"", r->name);
+        add_words (r->command, &c.words);
+        f (&c, p);
+        strings_free (c.words);
+        free (c.name);
+    }
+    if (runs_entrypoint (e->job)) {
+        struct checked_command c = { e, first_words (e), xstrdup ("'entrypoint'"),
+                                     e->entrypoint_origin, local };
+        f (&c, p);
+        strings_free (c.words);
+        free (c.name);
+    }
+}
+
+static void check_and_warn (const struct checked_command *c, struct problems *p)
+{
+    check_program (c, p);
+    warn_of_program (c);
 }
 
 /* Suggest the {name} in a pattern that is most similar to the metric. */
@@ -1157,15 +1219,11 @@ void command_warn (const struct experiment *e)
 
 void command_check_files (const struct experiment *e, struct problems *p)
 {
-    char **words = first_words (e);
-
-    check_program (e, words, false, p);
-    strings_free (words);
+    each_command (e, false, p, check_program);
 }
 
 int command_check (struct experiment *e, bool local, bool loads)
 {
-    char **words = first_words (e);
     struct problems p;
 
     problems_open (&p);
@@ -1174,12 +1232,9 @@ int command_check (struct experiment *e, bool local, bool loads)
              ->experiment) /* a fork may run an old file that was written before groups existed */
         groups_check (e, &p);
     software_check (e, local, loads, &p);
-    check_program (e, words, local, &p);
-    if (!local)
-        warn_of_program (e, words);
+    each_command (e, local, &p, check_and_warn);
     problems_close (&p);
     fputs (p.text, stderr);
     free (p.text);
-    strings_free (words);
     return p.count ? EXIT_USAGE : EXIT_OK;
 }

@@ -140,9 +140,11 @@ static struct exit_range *read_ranges (const char *what, char *const *texts,
 
 static void read_role (struct job_role *r, const config_setting_t *group, struct problems *p)
 {
+    const config_setting_t *command = config_setting_get_member (group, "command");
     const char *words[16] = { 0 };
     size_t n = 0;
 
+    r->origin = origin_of (command ?: group);
     for (const struct key *k = role_keys; k->path; k++) {
         key_default (r, k);
         words[n++] = k->path;
@@ -161,8 +163,9 @@ static void read_role (struct job_role *r, const config_setting_t *group, struct
     }
     if (r->command && !r->command[strspn (r->command, " \t\n")])
         problem_at (
-            p, origin_of (group),
-            "'job.roles': the 'command' of a role is empty: leave it out to run 'entrypoint'");
+            p, r->origin,
+            "'job.roles': the 'command' of \"%s\" is empty: leave it out to run 'entrypoint'",
+            r->name ?: "");
     if (!r->name || !*r->name || r->name[strspn (r->name, NAME_CHARACTERS)])
         problem_at (p, origin_of (group),
                     "'job.roles': a role must have a 'name' of small letters, digits and '_'");
@@ -305,12 +308,18 @@ static void read_deadline (struct job_settings *j, config_t *cf, struct problems
 /* Set keys that a job may omit, because it has one trial and perhaps no metric. */
 static void set_defaults (struct experiment *e, config_t *cf, struct problems *p)
 {
-    bool all = e->job->nroles > 0;
+    const struct job_role *lacks = NULL;
 
-    for (size_t i = 0; i < e->job->nroles; i++)
-        all &= e->job->roles[i].command != NULL;
-    if (all && !e->entrypoint && !e->argv)
-        e->entrypoint = xstrdup (e->job->roles[0].command);
+    for (size_t i = 0; i < e->job->nroles && !lacks; i++)
+        lacks = e->job->roles[i].command ? NULL : &e->job->roles[i];
+    if (e->job->nroles > 0 && !e->entrypoint && !e->argv && !config_lookup (cf, "entrypoint")) {
+        /* all that reads the entrypoint sees the command of the first role */
+        e->entrypoint = xstrdup (e->job->roles[0].command ?: "true");
+        if (lacks)
+            problem_at (p, lacks->origin,
+                        "'job.roles': \"%s\" has no 'command', and there is no 'entrypoint'",
+                        lacks->name ?: "");
+    }
     if (!e->search->searcher || strcmp (e->search->searcher, "single")) {
         /* report one mistake once: it does not matter which keys another searcher would lack */
         if (config_lookup (cf, "searcher.name"))

@@ -7,8 +7,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "launcher/config/diagnostics.h"
+
 struct experiment;
-struct problems;
 
 /* Which members of a job are restarted when they end (launcher/job/job.h). */
 enum restart_policy {
@@ -46,6 +47,7 @@ struct job_role {
     char **exit_codes;
     enum restart_policy restart;
     struct exit_range *ranges; /* the last has .last 0; NULL: those of the job */
+    struct origin origin;      /* of the command, or else of the role */
 };
 
 /* The group "job".  dl runs a job as a search of one trial: each start of the job is an attempt. */

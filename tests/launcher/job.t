@@ -77,6 +77,32 @@ runs 0 "a job that logs no metric" dl job --local --name=silent -- true
 runs 0 "is reproduced" dl reproduce silent
 like "$(cat out)" '^reproduced: it succeeded, and logged no metric, as before$' "by its exit status"
 
+# ---- mistakes in the command of a role
+echo 'print(1)' >dry.py
+echo data >data
+cat >dry.conf <<'END'
+name = "dry";
+working_folder = "trial";
+resources = { framework = "tf"; };
+job = {
+    restart_policy = "exit_code";
+    backoff_limit = 3;
+    roles = (
+        { name = "chief";  command = "python3 dry.py"; memory = "2G"; },
+        { name = "ps";
+          command = "python3 dry.py --ps";
+          restart_policy = "always"; },
+        { name = "worker"; command = "python3 dry.py"; count = 2; gpus = 1; }
+    );
+};
+END
+refused 2 "^dry.conf:10: 'command' of role \"ps\": there is no file 'dyr.py' in $work, where the trials run; did you mean 'dry.py'\?" "the file of a role is missing" \
+    dl job --dry-run "$(sed 's/dry.py --ps/dyr.py/' dry.conf >dry2.conf; mv dry2.conf dry.conf; echo dry.conf)"
+refused 2 "^dry.conf:10: 'command' of role \"ps\": './data' cannot be run: chmod \+x $work/./data" "a role's is no program" \
+    dl job --dry-run "$(sed 's/python3 dyr.py/.\/data/' dry.conf >dry2.conf; mv dry2.conf dry.conf; echo dry.conf)"
+refused 2 "^dry.conf:9: 'job.roles': \"ps\" has no 'command', and there is no 'entrypoint'" "a role has none" \
+    dl job --dry-run "$(sed 10d dry.conf >dry2.conf; mv dry2.conf dry.conf; echo dry.conf)"
+
 # ---- files, with policies
 job () { # job NAME COMMAND [KEY...]: run it, and print its conditions and attempts
     printf 'name = "%s";\nentrypoint = "%s";\nworking_folder = "trial";\njob = { %s };\n' "$1" "$2" "$3" >"$1.conf"
@@ -130,7 +156,7 @@ bad_set "never end" "the first worker, who does" 'job.roles=({name="worker"; res
 runs 0 "but a deadline ends it" dl job --dry-run --set 'job={restart_policy="always"; active_deadline="10";}' -- ./steps.sh
 bad_set "there are chief, all_workers, any$" "a policy of another name" 'job.success_policy="everybody"'
 bad_set "unknown key 'replicas'; there are name, count, command, " "a key of the operators" 'job.roles=({name="worker"; replicas=2;})'
-bad_set "the 'command' of a role is empty" "an empty command" 'job.roles=({name="worker"; command=" ";})'
+bad_set "the 'command' of \"worker\" is empty" "an empty command" 'job.roles=({name="worker"; command=" ";})'
 bad_set "'job.exit_codes': \"100: restart\" has no effect after \"1-127: fail\", which comes first" "a table that contradicts itself" 'job={restart_policy="exit_code"; exit_codes=("1-127: fail", "100: restart");}'
 bad_set "'resources.nodes_per_trial' is 4, but the job has only 3 members" "more nodes than members" 'job.roles=({name="worker"; count=3;})' --nodes=4
 bad_set "did you mean 'never'" "a policy that there is not" 'job.restart_policy="nevr"'

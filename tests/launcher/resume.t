@@ -243,7 +243,7 @@ misspelt 's/\[--resume {resume_dir}.last.pt\]/--resume {resume_dir}\/last.pt/' \
 misspelt 's/^entrypoint.*/entrypoint = [ "sh", "train.sh", "--momentum", "{momentum}" ];/' ': "\[--momentum \{momentum\}\]"$' "in a list"
 misspelt 's/train.sh/trian.sh/' "^bad.conf:2: 'entrypoint': there is no file 'trian.sh' in $work, where the trials run; did you mean 'train.sh'\?$" "a misspelt script"
 misspelt 's/"sh train.sh/"nosuchprogram train.sh/' "there is no program 'nosuchprogram' in PATH" "a misspelt program"
-like "$(dl run --dry-run bad.conf 2>&1)" "^dl: bad.conf: there is no program 'nosuchprogram' in PATH on this host" "with Slurm one line: its nodes may have it"
+like "$(dl run --dry-run bad.conf 2>&1)" "^dl: bad.conf:[0-9]+: 'entrypoint': there is no program 'nosuchprogram' in PATH on this host" "with Slurm one line: its nodes may have it"
 misspelt 's/"sh train.sh/".\/train.sh/' "'./train.sh' cannot be run: chmod \+x $work/./train.sh" "a script that is no program"
 is "$(ls -d pause-0002 2>/dev/null)" "" "no experiment was made"
 for command in 'cd /; sh nosuch.sh' '$HOME/nosuch' 'sh -c nosuch.sh' 'python3 -m nosuch' 'A=1 nosuch' 'module load x; nosuch'; do
