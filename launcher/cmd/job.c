@@ -561,11 +561,11 @@ int cmd_job (const struct command_line *line)
 
     if (rv)
         return rv;
-    if (opt->start.local || opt->start.dry_run || e->job->is_suspended || !slurm_in_allocation ())
+    if (opt->start.local || e->job->is_suspended || !slurm_in_allocation ())
         return run_new (e, line, &opt->start);
     if (!fits_here (e) || !job_has_cores (e) || !job_has_gpus (e)) {
         experiment_destroy (e);
         return EXIT_USAGE;
     }
-    return job_here (e, line);
+    return opt->start.dry_run ? run_new (e, line, &opt->start) : job_here (e, line);
 }

@@ -13,14 +13,18 @@
 #include "launcher/cmd/freeze.h"
 #include "launcher/cmd/scale.h"
 #include "launcher/code/code.h"
+#include "launcher/config/code_settings.h"
 #include "launcher/config/edit.h"
 #include "launcher/config/experiment.h"
+#include "launcher/config/failure_settings.h"
 #include "launcher/config/hparams.h"
 #include "launcher/config/job_settings.h"
+#include "launcher/config/plugin_settings.h"
 #include "launcher/config/resources.h"
 #include "launcher/config/search_settings.h"
 #include "launcher/config/space.h"
 #include "launcher/config/worker_settings.h"
+#include "launcher/slurm/slurm.h"
 #include "launcher/sweep/create.h"
 #include "launcher/sweep/find_experiment.h"
 #include "launcher/sweep/log.h"
@@ -71,12 +75,211 @@ static void print_first_points (const struct experiment *e)
     searcher_destroy (s);
 }
 
-static int dry_run (const struct experiment *e, const char *root)
+/* Print what each member runs, in one line. */
+static void print_command (const struct experiment *e, const char *command)
+{
+    char *text = NULL;
+    size_t size;
+    FILE *f = xopen_memstream (&text, &size);
+
+    if (command || e->entrypoint)
+        fputs (command ?: e->entrypoint, f);
+    for (char **a = command || e->entrypoint ? NULL : e->argv; a && *a; a++) {
+        char *word = shell_word (*a);
+        fprintf (f, "%s%s", a == e->argv ? "" : " ", (*a)[strcspn (*a, " \t\n'\"")] ? word : *a);
+        free (word);
+    }
+    xclose_memstream (f);
+    for (char *c = text; *c; c++)
+        *c = *c == '\n' ? ' ' : *c;
+    puts (text);
+    free (text);
+}
+
+/* "2 cores, 1 GPU, 16G" */
+static void needs_text (char *buf, size_t size, int64_t cpus, int64_t gpus, const char *memory)
+{
+    int n = snprintf (buf, size, "%lld core%s", (long long)cpus, cpus == 1 ? "" : "s");
+
+    if (gpus > 0)
+        n += snprintf (buf + n, size - (size_t)n, ", %lld GPU%s", (long long)gpus,
+                       gpus == 1 ? "" : "s");
+    if (memory)
+        snprintf (buf + n, size - (size_t)n, ", %.16s", memory);
+}
+
+static void print_role (const struct experiment *e, const struct job_role *r)
+{
+    char needs[64];
+
+    needs_text (needs, sizeof (needs), r->cpus ?: e->resources->cpus, r->gpus,
+                r->memory ?: e->resources->memory);
+    printf ("  %-10s %3lld x %-20s %-10s  ", r->name, (long long)r->count, needs,
+            r->restart_policy ?: e->job->restart_policy ?: "on_failure");
+    print_command (e, r->command);
+}
+
+static void print_members (const struct experiment *e)
+{
+    const struct resources *r = e->resources;
+    int64_t gpus = experiment_gpus (e) / r->nodes;
+    char needs[64];
+
+    for (size_t i = 0; i < e->job->nroles; i++)
+        print_role (e, &e->job->roles[i]);
+    if (e->job->nroles > 0)
+        return;
+    needs_text (needs, sizeof (needs), r->cpus, 0, NULL);
+    printf ("  %lld node%s, %lld process%s a node, %s a process", (long long)r->nodes,
+            r->nodes == 1 ? "" : "s", (long long)r->ranks, r->ranks == 1 ? "" : "es", needs);
+    if (gpus > 0)
+        printf (", %lld GPU%s a node", (long long)gpus, gpus == 1 ? "" : "s");
+    if (r->memory)
+        printf (", %s of memory a node", r->memory);
+    printf ("; restart_policy %s\n  ", e->job->restart_policy ?: "on_failure");
+    print_command (e, NULL);
+}
+
+static const char *first_role (const struct job_settings *j, bool (*is) (const char *name))
+{
+    for (size_t i = 0; i < j->nroles; i++)
+        if (is (j->roles[i].name))
+            return j->roles[i].name;
+    return NULL;
+}
+
+static bool role_works (const char *name)
+{
+    return !role_is_chief (name) && !role_serves (name);
+}
+
+/* As launcher/job/verdict.c decides. */
+static void print_success (const struct job_settings *j)
+{
+    const char *chief = first_role (j, role_is_chief);
+    const char *worker = first_role (j, role_works);
+
+    fputs ("succeeds: ", stdout);
+    if (j->nroles == 0)
+        fputs ("when all processes exit with status 0", stdout);
+    else if (j->success == SUCCESS_ANY)
+        printf ("when %s%sany worker does", chief ?: "", chief ? " or " : "");
+    else if (chief)
+        printf ("when %s does", chief);
+    else if (j->success == SUCCESS_ALL_WORKERS)
+        fputs ("when all workers do", stdout);
+    else if (worker)
+        printf ("when %s 0 does", worker);
+    else
+        fputs ("never: all roles serve, until job.active_deadline", stdout);
+    puts (j->nroles == 0 ? ""
+          : j->waits     ? "; workers that still run may end"
+                         : "; all others are then killed");
+}
+
+static bool uses_exit_codes (const struct job_settings *j)
+{
+    bool uses = j->nroles == 0 && j->restart == RESTART_EXIT_CODE;
+
+    for (size_t i = 0; i < j->nroles; i++)
+        uses |= j->roles[i].restart == RESTART_EXIT_CODE;
+    return uses;
+}
+
+static void print_policies (const struct experiment *e)
+{
+    const struct job_settings *j = e->job;
+
+    if (job_may_restart (j))
+        printf ("restarts: all %s together, %lld times without progress (%s)\n",
+                j->nroles ? "members" : "processes", (long long)e->failures->max_restarts,
+                j->backoff >= 0 ? "job.backoff_limit" : "max_restarts");
+    else
+        puts ("restarts: never");
+    for (const struct exit_range *r = j->ranges ?: exit_ranges; uses_exit_codes (j) && r->last; r++)
+        printf ("%s%d to %d %s%s", r == (j->ranges ?: exit_ranges) ? "exit codes: " : ", ",
+                r->first, r->last, r->again ? "restart" : "fail", r[1].last ? "" : "\n");
+    if (j->deadline_text)
+        printf ("fails:    when active for longer than %s (job.active_deadline)\n",
+                j->deadline_text);
+    if (j->ttl >= 0)
+        printf ("hidden:   from dl ls %lld seconds after its end (job.ttl_after_finished)\n",
+                (long long)j->ttl);
+}
+
+static bool names_resume_dir (const struct experiment *e)
+{
+    static const char name[] = "{resume_dir}";
+    bool names = e->entrypoint && strstr (e->entrypoint, name);
+
+    for (char **a = e->argv; a && *a; a++)
+        names |= strstr (*a, name) != NULL;
+    for (size_t i = 0; i < e->job->nroles; i++)
+        names |= e->job->roles[i].command && strstr (e->job->roles[i].command, name);
+    return names;
+}
+
+static void print_resumption (const struct experiment *e)
+{
+    fputs ("resumes:  ", stdout);
+    if (names_resume_dir (e))
+        puts ("from {resume_dir}, the folder with the newest such file that an attempt left");
+    else if (e->code->work == WORK_TRIAL)
+        puts ("each attempt starts with the files that the previous one left");
+    else
+        puts ("each attempt begins anew, unless the program reads DL_RESUME_DIR; see "
+              "working_folder and {resume_dir}");
+}
+
+static void print_job_place (const struct experiment *e, bool local)
+{
+    size_t n;
+
+    free (job_components (e, &n));
+    if (local)
+        puts (", on this machine");
+    else if (slurm_in_allocation ())
+        printf (", in job %s\n", getenv ("SLURM_JOB_ID"));
+    else if (n > 1)
+        printf (", in a heterogeneous Slurm job of %zu components\n", n);
+    else
+        puts (", in a Slurm job");
+}
+
+/* Print who runs what in a job, and when it ends. */
+static void print_job (const struct experiment *e, bool local)
+{
+    const struct job_settings *j = e->job;
+    int64_t n = j->nroles ? job_members (j) : e->resources->nodes * e->resources->ranks;
+
+    printf ("job %s: %lld %s%s", e->name, (long long)n, j->nroles ? "member" : "process",
+            n == 1      ? ""
+            : j->nroles ? "s"
+                        : "es");
+    if (e->plugin->framework)
+        printf (", framework %s", e->plugin->framework);
+    print_job_place (e, local);
+    print_members (e);
+    print_success (j);
+    print_policies (e);
+    print_resumption (e);
+    if (e->resources->spares > 0)
+        printf ("spares:   %lld node%s\n", (long long)e->resources->spares,
+                e->resources->spares == 1 ? "" : "s");
+    if (j->is_suspended)
+        puts ("suspended: dl resume starts it");
+}
+
+static int dry_run (const struct experiment *e, const char *root, bool local)
 {
     int rv;
 
-    print_preview (e);
-    print_first_points (e);
+    if (e->job->is_given)
+        print_job (e, local);
+    else {
+        print_preview (e);
+        print_first_points (e);
+    }
     software_print (e->software);
     if ((rv = code_preview (e, root)))
         return rv;
@@ -447,7 +650,7 @@ int run_new (struct experiment *e, const struct command_line *line, const struct
     int rv = check_new (e, opt);
 
     if (rv || opt->dry_run) {
-        rv = rv ?: dry_run (e, line->dir);
+        rv = rv ?: dry_run (e, line->dir, opt->local);
         experiment_destroy (e);
         return rv;
     }

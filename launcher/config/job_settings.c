@@ -374,7 +374,7 @@ void job_settings_free (struct job_settings *j)
 
 /* ---- contradictions ---- */
 
-static bool can_fail_twice (const struct job_settings *j)
+bool job_may_restart (const struct job_settings *j)
 {
     bool can = j->nroles == 0 && j->restart != RESTART_NEVER;
 
@@ -502,7 +502,7 @@ void job_settings_check (const struct experiment *e, config_t *cf, struct proble
                     "'resources.ranks_per_node' and 'trials_per_task'");
     check_role_resources (e, cf, p);
     check_min_available (e, cf, p);
-    if (j->backoff > 0 && !can_fail_twice (j))
+    if (j->backoff > 0 && !job_may_restart (j))
         problem_at (p, origin_of_key (cf, "job.backoff_limit"),
                     "'job.backoff_limit' is %lld, but nothing begins again ('restart_policy' is "
                     "\"never\")",

@@ -91,6 +91,9 @@ void job_settings_free (struct job_settings *j);
 /* Number of members of all roles; 0: the job has no roles. */
 int64_t job_members (const struct job_settings *j);
 
+/* Whether a policy restarts any member. */
+bool job_may_restart (const struct job_settings *j);
+
 /* Number of nodes needed to start. */
 int64_t job_min_nodes (const struct experiment *e);
 

@@ -77,7 +77,7 @@ runs 0 "a job that logs no metric" dl job --local --name=silent -- true
 runs 0 "is reproduced" dl reproduce silent
 like "$(cat out)" '^reproduced: it succeeded, and logged no metric, as before$' "by its exit status"
 
-# ---- mistakes in the command of a role
+# ---- --dry-run prints what the members do
 echo 'print(1)' >dry.py
 echo data >data
 cat >dry.conf <<'END'
@@ -96,6 +96,23 @@ job = {
     );
 };
 END
+is "$(dl job --dry-run dry.conf 2>&1 | grep -v '^code:')" "job dry: 4 members, framework tf, in a heterogeneous Slurm job of 3 components
+  chief        1 x 1 core, 2G           exit_code   python3 dry.py
+  ps           1 x 1 core               always      python3 dry.py --ps
+  worker       2 x 1 core, 1 GPU        exit_code   python3 dry.py
+succeeds: when chief does; all others are then killed
+restarts: all members together, 3 times without progress (job.backoff_limit)
+exit codes: 1 to 127 fail, 128 to 255 restart
+resumes:  each attempt starts with the files that the previous one left
+nothing was started (--dry-run)" "--dry-run of a job with roles"
+is "$(dl job --dry-run --nodes=2 --framework=torch --set='job.restart_policy="never"' -- python3 dry.py '[--resume {resume_dir}/last.pt]' 'a b' 2>&1 | grep -v '^code:')" \
+    "job dry: 2 processes, framework torch, in a Slurm job
+  2 nodes, 1 process a node, 1 core a process; restart_policy never
+  python3 dry.py '[--resume {resume_dir}/last.pt]' 'a b'
+succeeds: when all processes exit with status 0
+restarts: never
+resumes:  from {resume_dir}, the folder with the newest such file that an attempt left
+nothing was started (--dry-run)" "and of a command"
 refused 2 "^dry.conf:10: 'command' of role \"ps\": there is no file 'dyr.py' in $work, where the trials run; did you mean 'dry.py'\?" "the file of a role is missing" \
     dl job --dry-run "$(sed 's/dry.py --ps/dyr.py/' dry.conf >dry2.conf; mv dry2.conf dry.conf; echo dry.conf)"
 refused 2 "^dry.conf:10: 'command' of role \"ps\": './data' cannot be run: chmod \+x $work/./data" "a role's is no program" \
