@@ -519,11 +519,11 @@ static bool job_has_cores (const struct experiment *e)
 }
 
 /* Whether the surrounding job has GPUs for the roles.  salloc --gres sets no variable where it was
- * called, only on the nodes of the job.
+ * called, only on the nodes of the job: ask Slurm there.
  */
 static bool job_has_gpus (const struct experiment *e)
 {
-    if (job_most_gpus (e->job) == 0 || slurm_components () > 1 || !getenv ("SLURMD_NODENAME"))
+    if (job_most_gpus (e->job) == 0 || slurm_components () > 1)
         return true;
     for (char **v = environ; *v; v++) {
         const char *gpu = strstr (*v, "GPU");
@@ -531,6 +531,8 @@ static bool job_has_gpus (const struct experiment *e)
             || !strncmp (*v, "CUDA_VISIBLE_DEVICES=", 21))
             return true;
     }
+    if (!getenv ("SLURMD_NODENAME") && !slurm_job_lacks_gpus (getenv ("SLURM_JOB_ID")))
+        return true;
     complain ("job: the roles need %lld GPU%s, but job %s has none", (long long)job_gpus (e->job),
               job_gpus (e->job) == 1 ? "" : "s", getenv ("SLURM_JOB_ID"));
     return false;

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "launcher/slurm/slurm.h"
 #include "launcher/sys/alloc.h"
@@ -294,6 +295,24 @@ char *slurm_nodes_of_job (const char *job)
         return nodes;
     free (nodes);
     return NULL;
+}
+
+/* Requests are in fields such as TresPerNode=gres/gpu:2, allocations in TRES=cpu=4,gres/gpu=2,
+ * which lists GPUs only if the site accounts for them.
+ */
+bool slurm_job_lacks_gpus (const char *job)
+{
+    char *text = xmalloc (JOB_TEXT), *save = NULL;
+    bool lacks = slurm_show ("job", job, NODE_WAIT, text, JOB_TEXT) == 0;
+
+    for (char *field = lacks ? strtok_r (text, " \n", &save) : NULL; field;
+         field = strtok_r (NULL, " \n", &save))
+        if ((!strncasecmp (field, "Tres", 4) || !strncasecmp (field, "AllocTRES=", 10)
+             || !strncmp (field, "Gres=", 5))
+            && strstr (field, "gpu"))
+            lacks = false;
+    free (text);
+    return lacks;
 }
 
 long slurm_gpus_of (const char *node)

@@ -192,6 +192,9 @@ long slurm_partition_nodes (const char *partition);
 long slurm_partition_cpus (const char *partition);
 long slurm_partition_largest (const char *partition);
 
+/* Whether Slurm says that the job was given no GPUs; false if it does not answer. */
+bool slurm_job_lacks_gpus (const char *job);
+
 /* Number of GPUs of a node.  Returns 0 if there are none or Slurm does not answer. */
 long slurm_gpus_of (const char *node);
 

@@ -97,6 +97,13 @@ for option in '' --gres=gpu:1 --gpus=1; do
         '') like "$status $(cat cpus.out)" "^2 dl: job: the roles need 1 GPU, but job [0-9]+ has none$" "a batch job without GPUs for its roles" ;;
         *) is "$status" 0 "a batch job with $option" ;;
     esac
+    # shellcheck disable=SC2086
+    timeout 300 salloc -Q -n1 $option "$dl" job --name=gpus --set 'job.roles=({name="worker"; gpus=1;})' -- true >gpus.out 2>&1
+    status=$?
+    case $option in
+        '') like "$status $(cat gpus.out)" "^2 dl: job: the roles need 1 GPU, but job [0-9]+ has none$" "salloc without GPUs" ;;
+        *) is "$status" 0 "salloc with $option" ;;
+    esac
 done
 
 # ---- a requeued heterogeneous job continues; a paused one releases all components
