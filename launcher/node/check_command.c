@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dl check, and the two programs that the plugin starts for --dl-check. */
-
 #include <errno.h>
 #include <ifaddrs.h>
 #include <jansson.h>
@@ -284,7 +283,7 @@ static json_t *receive_answer (struct rank_check *r)
 
 /* ---- the answer ---- */
 
-static void meet_others (struct rank_check *r, const json_t *go)
+static void check_with_peers (struct rank_check *r, const json_t *go)
 {
     struct check_place place = {
         .level = r->c->level,
@@ -308,12 +307,12 @@ static json_t *rank_json (const struct rank_check *r)
 }
 
 /* Decide by this rank's own findings. */
-static int judge_alone (const struct rank_check *r)
+static enum gather_status judge_alone (const struct rank_check *r)
 {
     json_t *one = rank_json (r);
     struct diagnosis *d = diagnosis_create (&one, 1, NULL);
     char text[WHY_TEXT + NAME_TEXT];
-    int status = GATHER_GO;
+    enum gather_status status = GATHER_GO;
 
     for (long i = 0; d && i < d->nfindings && !r->c->quiet; i++) {
         finding_text (d, &d->findings[i], text, sizeof (text));
@@ -327,7 +326,7 @@ static int judge_alone (const struct rank_check *r)
     return status;
 }
 
-static int await (struct rank_check *r)
+static enum gather_status await_verdict (struct rank_check *r)
 {
     json_t *line;
     int status;
@@ -336,7 +335,7 @@ static int await (struct rank_check *r)
         json_t *go = json_object_get (line, "go");
         json_t *v = json_object_get (line, "status");
         if (go)
-            meet_others (r, go);
+            check_with_peers (r, go);
         status = (int)json_integer_value (v);
         json_decref (line);
         if (v)
@@ -358,12 +357,13 @@ static void run_rank_checks (struct rank_check *r)
 
 /* Gather the facts and findings of this rank.  If there is a collector, send them and wait for its
  * answer; otherwise decide by them alone.  Unless 'all' is NULL, '*all' gets the facts and
- * findings; the caller releases it.  Returns an enum gather_status.
+ * findings; the caller releases it.
  */
-static int gather_rank (const struct gather_client *c, json_t **all)
+static enum gather_status gather_rank (const struct gather_client *c, json_t **all)
 {
     struct rank_check r = { .c = c, .stream.fd = -1, .server = -1 };
-    int status, port = 0;
+    enum gather_status status;
+    int port = 0;
 
     r.deadline = monotonic () + gather_times[c->level].all;
     r.findings = json_array ();
@@ -375,7 +375,7 @@ static int gather_rank (const struct gather_client *c, json_t **all)
     run_rank_checks (&r);
     put_time (r.facts);
     send_line (&r, rank_json (&r));
-    status = await (&r);
+    status = await_verdict (&r);
     peers_end (r.server);
     net_stream_close (&r.stream);
     if (all)
@@ -386,11 +386,6 @@ static int gather_rank (const struct gather_client *c, json_t **all)
 }
 
 enum { NOTICE_S = 10, ASK_S = 2 };
-
-static long step_number (const char *name)
-{
-    return (long)environment_number (name, 0);
-}
 
 /* ---- the collector beside srun ---- */
 
@@ -442,7 +437,8 @@ static void find_collector (struct gather_client *c, char *text, size_t size)
     char *space;
 
     c->address = getenv ("SLURM_LAUNCH_NODE_IPADDR");
-    if (!from && step_number ("SLURM_PROCID") == 0 && step_number ("SLURM_NNODES") > 1)
+    if (!from && environment_number ("SLURM_PROCID", 0) == 0
+        && environment_number ("SLURM_NNODES", 0) > 1)
         complain ("check: srun's collector is unknown here: each node is checked alone");
     if (!from || !c->address || snprintf (text, size, "%s", from) >= (int)size
         || !(space = strchr (text, ' '))) {
@@ -478,7 +474,7 @@ static int check_alone (const struct check_options *opt)
     struct diagnosis *d;
     char line[512];
     json_t *one;
-    int status = gather_rank (&c, &one);
+    enum gather_status status = gather_rank (&c, &one);
 
     if (opt->table && !opt->json)
         ranks_print (&one, 1, stdout);
@@ -524,18 +520,20 @@ static void publish_collector (struct collector_place *m, const struct gather *g
     handshake_forget (text, sizeof (text));
 }
 
-static int take_notice (struct collector_place *m, const char *text)
+/* Parse what publish_collector() published. */
+static int take_notice (struct collector_place *m, const char *text, struct slurmdl_error *err)
 {
     char key[SECRET_DIGITS + 1], machine[64], own[64];
-    int rv;
 
-    if (sscanf (text, "%15s %32s %63s %255s", m->port, key, machine, m->host) != 4)
-        return -1;
-    rv = m->has_key ? 0 : secret_parse (key, m->c->key);
+    if (sscanf (text, "%15s %32s %63s %255s", m->port, key, machine, m->host) != 4
+        || (!m->has_key && secret_parse (key, m->c->key) < 0)) {
+        errno = EBADMSG;
+        return errorf (err, "~/.slurm-dl/%s: not the address of a collector", m->name);
+    }
     address_machine (own, sizeof (own));
     if (*own && !strcmp (own, machine))
         snprintf (m->host, sizeof (m->host), "127.0.0.1");
-    return rv;
+    return 0;
 }
 
 /* Wait for rank 0's notice.  A rank that has the secret asks srun if the notice does not appear, or
@@ -552,15 +550,16 @@ static int find_notice (struct collector_place *m, int port, struct slurmdl_erro
     for (; now < begun + NOTICE_S; now = monotonic ()) {
         bool late = now > begun + 1, never;
         why = (struct slurmdl_error){ "" };
-        if (notice_get (m->name, text, &why) == 0 && take_notice (m, text) == 0)
+        if (notice_get (m->name, text, &why) == 0 && take_notice (m, text, &why) == 0)
             return 0;
         never = errno != ENOENT;
         if (never && !asks)
             break;
         if (asks && (late || never) && board_get (m->c->key, m->name, text, now + ASK_S, NULL) == 0
-            && take_notice (m, text) == 0)
+            && take_notice (m, text, NULL) == 0)
             return 0;
-        usleep (late ? 500000 + (useconds_t)(step_number ("SLURM_PROCID") % 100) * 5000 : 50000);
+        usleep (late ? 500000 + (useconds_t)(environment_number ("SLURM_PROCID", 0) % 100) * 5000
+                     : 50000);
     }
     if (!m->has_key || asks || !list || layout_first_host (list, m->host, sizeof (m->host)) < 0)
         return errorf (err, "%s", why.text);
@@ -617,10 +616,10 @@ static int check_together (const struct check_options *opt)
                         .parent = -1 };
     struct gather_client c = { .level = g.level, .table = g.table, .waits = true };
     struct rank_ports p = rank_environment_ports (
-        getenv ("SLURM_STEP_RESV_PORTS"), (uint32_t)step_number ("SLURM_JOB_ID"),
-        (uint32_t)step_number ("SLURM_STEP_ID"), 32768, 1);
+        getenv ("SLURM_STEP_RESV_PORTS"), (uint32_t)environment_number ("SLURM_JOB_ID", 0),
+        (uint32_t)environment_number ("SLURM_STEP_ID", 0), 32768, 1);
     struct collector_place m = { .c = &c };
-    bool first = step_number ("SLURM_PROCID") == 0;
+    bool first = environment_number ("SLURM_PROCID", 0) == 0;
     struct slurmdl_error err = { "" };
     pid_t pid = -1;
     int status;
@@ -652,7 +651,7 @@ int cmd_check (const struct command_line *line)
     if (opt->gpus >= 0)
         setenv (EXPECTED_VARIABLE, text, 1);
     signal (SIGPIPE, SIG_IGN);
-    if (step_number ("SLURM_STEP_NUM_TASKS") > 1 && getenv ("SLURM_PROCID"))
+    if (environment_number ("SLURM_STEP_NUM_TASKS", 0) > 1 && getenv ("SLURM_PROCID"))
         return check_together (opt);
     return check_alone (opt);
 }

@@ -410,7 +410,7 @@ void diagnosis_destroy (struct diagnosis *d)
     free (d);
 }
 
-int diagnosis_status (const struct diagnosis *d, long rank)
+enum gather_status diagnosis_status (const struct diagnosis *d, long rank)
 {
     long node = d->node_of[rank];
 

@@ -65,8 +65,8 @@ struct diagnosis *diagnosis_create (json_t *const *ranks, long size,
                                     const struct rank_layout *layout);
 void diagnosis_destroy (struct diagnosis *d);
 
-/* Return the exit status of a rank, an enum gather_status. */
-int diagnosis_status (const struct diagnosis *d, long rank);
+/* The exit status of a rank. */
+enum gather_status diagnosis_status (const struct diagnosis *d, long rank);
 
 /* Format a finding: "n1, n2 and 7 more: WHY". */
 void finding_text (const struct diagnosis *d, const struct finding *f, char *buf, size_t size);

@@ -123,7 +123,7 @@ static void add_connection (struct gather_hub *h, const struct listener_arrival 
 
 static void answer_rank (struct gather_hub *h, long rank)
 {
-    int status = diagnosis_status (h->diagnosis, rank);
+    enum gather_status status = diagnosis_status (h->diagnosis, rank);
     json_t *object = json_pack ("{s:i}", "status", status);
 
     if (h->client_of[rank])

@@ -357,4 +357,10 @@ is "$(echo "$out" | wc -l)" 1 "in one line"
 echo "$out" | sed 's/^/# /'
 out=$(FAKE_FAULTS=here:ecc:0 SLURM_DL_GATHER='1 token' SLURM_LAUNCH_NODE_IPADDR=127.0.0.1 SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=2 timeout 300 dl check-rank quick plain 2>&1)
 is $? 79 "a bad node does not"
+
+# ---- a damaged notice of rank 0
+mkdir -m 700 home home/.slurm-dl
+(umask 077 && echo nonsense >home/.slurm-dl/77.0.0.check)
+out=$(HOME=$work/home SLURM_JOB_ID=77 SLURM_STEP_ID=0 SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=2 timeout 300 dl check 2>&1)
+like "$out" '^dl: check: each node is checked alone: ~/\.slurm-dl/77\.0\.0\.check: not the address of a collector$' "a damaged notice is named"
 done_testing
