@@ -18,7 +18,7 @@
 enum { TIMEOUT = 600 };
 
 /* A thread that saves and the program may both join. */
-static pthread_mutex_t meeting = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t rendezvous_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void rank_message_path (const struct session *t, char *buf, const char *name, long rank)
 {
@@ -67,12 +67,12 @@ void session_welcome_again (struct session *t)
 {
     bool changed = false;
 
-    pthread_mutex_lock (&meeting);
+    pthread_mutex_lock (&rendezvous_lock);
     for (long r = 1; r < t->size; r++)
         changed |= reread_hello (t, r);
     if (changed)
         put_welcome (t);
-    pthread_mutex_unlock (&meeting);
+    pthread_mutex_unlock (&rendezvous_lock);
 }
 
 /* Whether the process belonged to an earlier run that was killed.  On one machine,
@@ -249,8 +249,8 @@ int session_join (struct slurmdl *run, struct slurmdl_error *err)
 {
     int rv;
 
-    pthread_mutex_lock (&meeting);
+    pthread_mutex_lock (&rendezvous_lock);
     rv = join_ranks (run, err);
-    pthread_mutex_unlock (&meeting);
+    pthread_mutex_unlock (&rendezvous_lock);
     return rv;
 }

@@ -230,7 +230,7 @@ static void admit_peer (struct boot_accept *m, const struct listener_arrival *a)
     free (a->body);
 }
 
-/* A peer that sends more, or ends, before the meeting is complete counts as gone. */
+/* A peer that sends more, or ends, before all ranks have connected counts as gone. */
 static int wait_for_any (struct boot_accept *m, double deadline)
 {
     struct listener *l = &m->listener;
@@ -288,7 +288,7 @@ int boot_accept_end (struct boot_accept *m, struct boot_tree *t)
 {
     int rv = 0;
 
-    /* from now on, ranks that connect to this port belong to the next meeting */
+    /* from now on, ranks that connect to this port belong to the next bootstrap */
     listener_close (&m->listener);
     if (m->n > 0)
         qsort (m->peers, (size_t)m->n, sizeof (*m->peers), compare_peers);

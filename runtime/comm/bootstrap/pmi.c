@@ -20,7 +20,7 @@
  */
 enum { LINE = 2048 };
 
-static int users; /* open meetings */
+static int users; /* open bootstraps */
 static unsigned turn;
 
 /* An MPI library of the program would use the same connection. */

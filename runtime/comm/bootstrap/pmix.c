@@ -72,7 +72,7 @@ static int pmix_failure (pmix_status_t s, const char *what, struct slurmdl_error
     return errorf (err, "PMIx: %s: %s", what, pmix.text (s));
 }
 
-/* Each meeting has its own key, because published values remain. */
+/* Each bootstrap has its own key, because published values remain. */
 static void next_key (char *key, size_t size)
 {
     static atomic_uint turn;

@@ -245,7 +245,7 @@ static void remove_notice (struct boot_place *p)
     board_end (&p->post);
 }
 
-static int host_meeting (struct boot_tree *t, struct boot_place *p, struct slurmdl_error *err)
+static int accept_all_ranks (struct boot_tree *t, struct boot_place *p, struct slurmdl_error *err)
 {
     struct boot_accept m;
     int rv = -1;
@@ -400,7 +400,8 @@ static enum source_result read_notice (const struct boot_place *p, struct boot_p
     return parse_published (text, found, err);
 }
 
-/* Wait for the secret, for the meeting of a node, which has no timeout of its own. */
+/* Wait for the secret, which the ranks of a node need to connect; that has no timeout of its own.
+ */
 static int await_secret (struct boot_place *p)
 {
     double deadline = monotonic () + p->timeout / 4;
@@ -567,14 +568,14 @@ static int join_root (struct boot_tree *t, struct boot_place *p, struct listen_s
     return result == JOIN_FAILED ? errorf (err, "%s", why.text) : 0;
 }
 
-static int join_meeting (struct boot_tree *t, struct boot_place *p, struct slurmdl_error *err)
+static int join_boot_tree (struct boot_tree *t, struct boot_place *p, struct slurmdl_error *err)
 {
     long leader = p->size > BOOT_STAR ? boot_node_leader (p) : -1;
     struct listen_sockets listener = { 0 };
     enum join_result result = JOIN_RETRY;
     int rv;
 
-    /* a node meets under a name derived from the secret */
+    /* the ranks of a node connect to a name derived from the secret */
     if (leader > 0 && *p->notice && !p->has_key && await_secret (p) < 0)
         leader = -1;
     if (leader == p->rank)
@@ -601,7 +602,7 @@ int boot_tree_open (struct boot_tree *t, struct boot_place *p, struct slurmdl_er
     t->size = p->size;
     t->timeout = p->timeout;
     t->layout = p->layout;
-    rv = p->rank == 0 ? host_meeting (t, p, &why) : join_meeting (t, p, &why);
+    rv = p->rank == 0 ? accept_all_ranks (t, p, &why) : join_boot_tree (t, p, &why);
     if (rv < 0) {
         int saved = errno;
         boot_tree_tell (t, NULL, saved, why.text);

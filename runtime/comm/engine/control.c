@@ -658,7 +658,7 @@ static int control_meet (struct control *k, double now)
 }
 
 /* Seconds until we have to check on ranks that have not connected, or -1 for never. */
-static double control_meeting (const struct control *k)
+static double absence_wait_seconds (const struct control *k)
 {
     return k->absent || (!k->root && !k->heard) ? LOOK_SECONDS : -1;
 }
@@ -931,7 +931,7 @@ static double sooner (double a, double b)
 
 static double wait_seconds (const struct control *k, double now)
 {
-    double wait = sooner (control_wait_seconds (k), control_meeting (k));
+    double wait = sooner (control_wait_seconds (k), absence_wait_seconds (k));
 
     return k->stall ? sooner (wait, stall_wait_seconds (k->stall, now)) : wait;
 }
