@@ -203,12 +203,12 @@ void place_find (struct worker_place *place, const struct experiment *e, const c
 /* ---- what fits into the time ---- */
 
 /* How many times longer than the others a segment may take. */
-static const double budget_slack = 1.5;
+static const double segment_slack = 1.5;
 
 /* An attempt that resumes where the last one stopped exceeds the last step by more than this
  * factor.
  */
-static const double budget_growth = 1.1;
+static const double resume_growth = 1.1;
 
 /* Seconds per unit of length in the trial, or else in all trials that have a length, attempts that
  * failed included; 0: unknown.
@@ -238,7 +238,7 @@ static bool saves_checkpoints (const struct sweep *s, long trial)
            || (best && attempt_has_ckpt (s, sweep_best (s), trial_last (best).attempt));
 }
 
-bool budget_fits (const struct worker *w, long trial, int64_t length)
+bool time_fits (const struct worker *w, long trial, int64_t length)
 {
     const struct sweep *s = w->sweep;
     const struct sweep_trial *t = sweep_trial (s, trial);
@@ -246,7 +246,7 @@ bool budget_fits (const struct worker *w, long trial, int64_t length)
     double left = w->end - monotonic () - grace;
 
     if (w->end == 0 || w->fresh
-        || seconds_per_length (s, t) * (double)(length - (t ? t->length : 0)) * budget_slack
+        || seconds_per_length (s, t) * (double)(length - (t ? t->length : 0)) * segment_slack
                <= left)
         return true;
     return left > grace && saves_checkpoints (s, trial);
@@ -262,7 +262,7 @@ static int64_t newest_step (const struct sweep *s, long trial, long attempt)
     return newest_metric (path, sweep_metric (s, 0), &step, &value) == 0 ? step : 0;
 }
 
-bool budget_in_vain (const struct worker *w, const struct trial_attempt *a)
+bool attempt_in_vain (const struct worker *w, const struct trial_attempt *a)
 {
     int64_t before = 0;
 
@@ -274,7 +274,7 @@ bool budget_in_vain (const struct worker *w, const struct trial_attempt *a)
         int64_t step = newest_step (a->sweep, a->trial, k);
         before = step > before ? step : before;
     }
-    return (double)newest_step (a->sweep, a->trial, a->number) <= budget_growth * (double)before;
+    return (double)newest_step (a->sweep, a->trial, a->number) <= resume_growth * (double)before;
 }
 
 /* ---- memory ---- */
@@ -367,7 +367,7 @@ bool memory_fits (struct worker *w)
     int64_t need = w->sweep->memory;
     int64_t bytes;
 
-    if (need == 0 || w->memory.bytes == 0 || need == w->memory.settled)
+    if (need == 0 || w->memory.bytes == 0 || need == w->memory.fitting)
         return true;
     bytes = bytes_that_count (w);
     if (need > bytes && w->memory.is_job)
@@ -375,7 +375,7 @@ bool memory_fits (struct worker *w)
     else if (w->memory.place > 0 && (w->memory.place + 1) * need > bytes)
         leave_for_memory (w, false);
     else if (w->memory.places == 1 || need > bytes || workers_here (w) * need <= bytes) {
-        w->memory.settled = need;
+        w->memory.fitting = need;
         return true;
     }
     return false;

@@ -332,7 +332,7 @@ static void decide_some (const struct worker *w, struct searcher *s, const struc
 
 static bool segment_fits (const struct worker *w, const struct event *begin)
 {
-    return budget_fits (w, (long)begin->trial, begin->length);
+    return time_fits (w, (long)begin->trial, begin->length);
 }
 
 static enum turn ask_searcher (struct worker *w, struct slurmdl_error *err)

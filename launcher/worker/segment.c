@@ -585,7 +585,7 @@ static void judge_segment (struct segment *s, struct segment_report *r)
         r->outcome = OUTCOME_REJECTED;
         snprintf (r->verdict.why, sizeof (r->verdict.why),
                   "exit status %d: the training script rejects the point", SLURMDL_EXIT_REJECT);
-    } else if (budget_in_vain (s->w, &s->attempt)) {
+    } else if (attempt_in_vain (s->w, &s->attempt)) {
         r->outcome = OUTCOME_FAILED;
         r->verdict.cause = REASON_TIME_LIMIT;
         snprintf (r->verdict.why, sizeof (r->verdict.why),

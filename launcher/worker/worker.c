@@ -187,7 +187,7 @@ static enum turn claim_trial (struct worker *w, long trial, struct slurmdl_error
 
     if (!memory_fits (w))
         return TURN_WAIT;
-    if (!budget_fits (w, trial, t->target)) {
+    if (!time_fits (w, trial, t->target)) {
         w->out_of_time = true;
         return TURN_WAIT;
     }

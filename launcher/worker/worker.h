@@ -60,12 +60,12 @@ char *allocation_nodes (void);
  * or, if trainers save checkpoints, whether a worthwhile part of it does.  Always true in a fresh
  * allocation, because a requeued job would get no more time.
  */
-bool budget_fits (const struct worker *w, long trial, int64_t length);
+bool time_fits (const struct worker *w, long trial, int64_t length);
 
 /* Whether the attempt used up a fresh allocation without saving a checkpoint or getting further
  * than the attempts before it.
  */
-bool budget_in_vain (const struct worker *w, const struct trial_attempt *a);
+bool attempt_in_vain (const struct worker *w, const struct trial_attempt *a);
 
 /* -- memory -- */
 
@@ -78,7 +78,7 @@ struct job_memory {
     bool can_grow;   /* dl requeue can submit a larger job */
     bool leaves;     /* the worker must exit: there is no room for it, or the job is too small */
     bool too_small;  /* the job is too small */
-    int64_t settled; /* bytes per attempt already found to fit here */
+    int64_t fitting; /* bytes per attempt already found to fit here */
 };
 
 /* Read the limits from Slurm's variables, or from DL_WORKER_PLACE, which the pool of local
@@ -248,8 +248,8 @@ struct failure_class {
     bool last;     /* do not retry: the next attempt would fail, too */
     bool exclude;  /* start no more attempts of this experiment on this node */
     enum oom oom;
-    int error;         /* ENOSPC or EDQUOT if the disk was full, else 0 */
-    int status;        /* exit status as a shell reports it */
+    int error;                   /* ENOSPC or EDQUOT if the disk was full, else 0 */
+    int status;                  /* exit status as a shell reports it */
     enum condition_reason cause; /* REASON_NONE: the program failed */
     char why[512];               /* the reason, to be shown to the user */
 };
