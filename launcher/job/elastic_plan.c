@@ -50,8 +50,8 @@ static int find_units (struct elastic *e, struct slurmdl_error *err)
     }
     errno = EINVAL;
     if (!nodes || !*nodes)
-        return errorf (err, "not in a job: start it in a batch script, or in "
-                            "salloc; or with --local on this machine");
+        return errorf (err, "not in a job: start it in a batch script or in "
+                            "salloc, or use --local for this machine");
     switch (layout_each_host (nodes, add_unit, e)) {
     case 0:
         return 0;
@@ -61,11 +61,10 @@ static int find_units (struct elastic *e, struct slurmdl_error *err)
     return errorf (err, "SLURM_JOB_NODELIST: '%s' is not a list of nodes", nodes);
 }
 
-static int check_numbers (struct elastic *e, struct slurmdl_error *err)
+static void fill_numbers (struct elastic *e)
 {
     const struct elastic_options *opt = e->opt;
 
-    errno = EINVAL;
     e->ranks = opt->ranks_per_node > 0 ? opt->ranks_per_node : 1;
     e->spares = opt->spares;
     e->max = opt->max > 0 ? opt->max : e->n;
@@ -73,6 +72,11 @@ static int check_numbers (struct elastic *e, struct slurmdl_error *err)
     e->wanted = opt->nodes > 0 ? opt->nodes : e->n - e->spares;
     if (!opt->nodes && e->wanted > e->max)
         e->wanted = e->max;
+}
+
+static int check_numbers (const struct elastic *e, struct slurmdl_error *err)
+{
+    errno = EINVAL;
     if (e->local && e->ranks != 1)
         return errorf (err, "--local starts one rank at each place");
     if (e->max > e->n)
@@ -166,7 +170,10 @@ int elastic_plan (struct elastic *e, struct slurmdl_error *err)
 {
     int error;
 
-    if (find_units (e, err) < 0 || check_numbers (e, err) < 0 || make_folder (e, err) < 0)
+    if (find_units (e, err) < 0)
+        return -1;
+    fill_numbers (e);
+    if (check_numbers (e, err) < 0 || make_folder (e, err) < 0)
         return -1;
     if (write_run (e, err) == 0)
         return 0;
