@@ -17,8 +17,6 @@
 #include "runtime/rank/task.h"
 #include "spank/context.h"
 
-extern char **environ;
-
 void facts_of_task (spank_t sp, struct step_facts *f)
 {
     char gpus[64] = "";

@@ -129,8 +129,6 @@ void ending_task (void)
 /* FDS: without close_range(), close descriptors below this. */
 enum { ARGS = 31, NOT_RUN = 127, FDS = 1024, READY_FD = 3, KEPT_FD = 3, LOOK_S = 5 };
 
-extern char **environ;
-
 /* Slurm calls task_init after it has become the user, with all three user IDs. */
 static bool runs_as_user (spank_t sp)
 {

@@ -12,8 +12,6 @@
 #include "spank/defaults.h"
 #include "spank/policy.h"
 
-extern char **environ;
-
 static const char is_off[] = "this site has switched this option off "
                              "(options= in plugstack.conf): it does nothing";
 

@@ -17,8 +17,6 @@
 #include "spank/context.h"
 #include "spank/defaults.h"
 
-extern char **environ;
-
 /* Unset the variables in a list "A,B,C" that the plugin wrote. */
 static void unset_all (const char *list)
 {

@@ -19,8 +19,6 @@
 #include "launcher/sys/subprocess.h"
 #include "runtime/base/error.h"
 
-extern char **environ;
-
 enum { ACTIVATE_SECONDS = 180, OUTPUT_MAX = 8 << 20 };
 
 /* Exit statuses of the script: which key is wrong. */

@@ -131,8 +131,6 @@ static int container_binds (char ***binds, const char *dir, char *const *folders
 
 /* ---- runtimes ---- */
 
-extern char **environ;
-
 /* The first process of a PID namespace ignores SIGTERM by default.  This shell catches the signal
  * and passes it on: kill -1 reaches all other processes of the namespace.
  */

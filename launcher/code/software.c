@@ -282,8 +282,6 @@ int software_enter (struct experiment *e, struct slurmdl_error *err)
 
 /* ---- dl within ---- */
 
-extern char **environ;
-
 enum { NOT_RUN = 126, NO_PROGRAM = 127 };
 
 /* Remove the container from a process of its own once this one has ended: SIGKILL ends podman, but

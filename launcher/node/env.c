@@ -771,8 +771,6 @@ static void plan_destroy (struct env_plan *p)
 
 /* ---- what a planned rank gets ---- */
 
-extern char **environ;
-
 enum { EPHEMERAL = 32768, TEXT = 4096 };
 
 /* Facts of a step.  Some are made up, to find the variables that depend on them. */
@@ -1122,8 +1120,6 @@ static void plan_rank_free (struct plan_rank *r)
 }
 
 /* ---- explain the rank environment of this process ---- */
-
-extern char **environ;
 
 enum { LINES = 32, LINE = 320, NAME = 64 };
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "launcher/code/code.h"
 #include "launcher/config/checkpoint_policy.h"
@@ -25,8 +26,6 @@
 #include "launcher/sys/subprocess.h"
 #include "launcher/trainer/trainer.h"
 #include "runtime/base/array.h"
-
-extern char **environ;
 
 struct env {
     char **list;

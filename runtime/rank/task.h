@@ -4,7 +4,6 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/socket.h>
 
 #include "runtime/rank/rank_environment.h"
 #include "runtime/rank/variables.h"
@@ -21,9 +20,7 @@ struct task {
     uint32_t job, step;
     long master_rank;
     bool is_het;
-    bool contradicted;              /* Slurm's variables contradict each other */
-    struct sockaddr_storage master; /* address of its node */
-    socklen_t master_len;           /* 0: not resolved */
+    bool contradicted; /* Slurm's variables contradict each other */
     char why[200];
     char distribution[64];
     char hosts[64 * 1024]; /* Slurm's variables */

@@ -16,7 +16,6 @@ enum {
     LEAF = 8,      /* entries per symbol table node: twice the leaf K */
     CHILDREN = 32, /* per B-tree node: twice the internal K */
     ENTRY_BYTES = 40,
-    LEAF_BYTES = 8 + LEAF * ENTRY_BYTES,
     TREE_BYTES = 24 + (2 * CHILDREN + 1) * 8,
     NO_FREE = 1, /* a heap without free blocks */
     CACHED = 1,  /* the entry caches the addresses of a group's B-tree and heap */
