@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Find the experiments and files that the user names. */
+/* Open the experiments, files and trials that the user names, and ask whether to trust them. */
 #pragma once
 
 #include "launcher/sweep/sweep.h"
 
 struct command_line;
+struct edit;
 struct experiment;
 struct problems;
 
@@ -48,7 +49,6 @@ int each_experiment (const char *root, int (*f) (const char *dir, void *arg), vo
 /* Read an experiment file, apply 'edit' unless NULL, and read the earlier experiment that the file
  * names.  Returns 0; on failure complains and returns an exit status.
  */
-struct edit;
 int read_experiment (const char *path, const struct edit *edit, struct experiment **e);
 
 /* Whether the user passed an existing experiment as 'path' where an experiment file is expected. If
