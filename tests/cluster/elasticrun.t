@@ -29,9 +29,10 @@ ok $? "a host is unplugged: three continue"
 echo "# after $(($(sed -n 's/^\([0-9]*\): .* has 3 ranks.*/\1/p' out | tail -1) - begin)) s"
 wait_for 300 grep -q 'Node failure on n4' out
 ok $? "Slurm takes the node away"
+before=$(grep -c 'has 2 ranks' out)
 timeout 300 dl scale 2 --dir="$work" "elastic.$job" >scale 2>&1
 is $? 0 "dl scale of a job"
-await_world 2 0
+await_world 2 "" $((before + 1))
 ok $? "two continue"
 scancel "$job"
 wait_for 300 sh -c "! squeue -h -j $job -o %T 2>/dev/null | grep -q ."
