@@ -123,17 +123,21 @@ struct searcher_kind {
 /* All searchers; the name of the last row is NULL. */
 extern const struct searcher_kind searcher_kinds[];
 
+/* Where a search is wrong. */
+struct search_mistake {
+    int param;  /* index of the parameter; -1: in search_config ... */
+    int column; /* ... in its constraint, at this column, counted from 1; 0: elsewhere */
+};
+
 /* Validate a search.
  *
  * Returns NULL if searcher_create() will accept it, else a constant sentence
  * that says what is wrong ("the lower end of the range is above the upper end").
- * '*param' is then the index of the offending parameter, -1 for an error in
- * search_config, or -1 - column for one in its constraint, at that column (from
- * 1).  In the last case, errno is ENOENT for an unknown name in the constraint, EDOM for an
- * unknown choice, or else EINVAL.
+ * '*where', unless NULL, then says where.  If it is in the constraint, errno is ENOENT for an
+ * unknown name, EDOM for an unknown choice, or else EINVAL.
  */
 const char *searcher_check (const struct search_config *config, const struct param *params,
-                            size_t n, int *param);
+                            size_t n, struct search_mistake *where);
 
 struct searcher;
 

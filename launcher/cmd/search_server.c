@@ -477,9 +477,9 @@ static bool points_fit (const struct param *params, size_t n, const double *x, s
     const struct search_config config = {
         .name = "random", .max_trials = 1, .max_length = 1, .points = x, .npoints = (long)count
     };
-    int at;
+    struct search_mistake at;
 
-    return !searcher_check (&config, params, n, &at) || at >= 0;
+    return !searcher_check (&config, params, n, &at) || at.param >= 0;
 }
 
 /* Set 'err' to the reason why a point does not fit. */
@@ -861,15 +861,15 @@ static int bad_request (struct slurmdl_error *err, const char *what)
 static int check_searcher (const struct server *s, struct slurmdl_error *err)
 {
     const struct search_header *h = &s->header;
-    int param;
-    const char *why = searcher_check (&h->config, h->params, h->n, &param);
+    struct search_mistake at;
+    const char *why = searcher_check (&h->config, h->params, h->n, &at);
 
     errno = EINVAL;
     if (!why)
         return 0;
-    if (param < -1)
-        return errorf (err, "constraint: column %d: %s", -1 - param, why);
-    return errorf (err, "%.60s: %s", param >= 0 ? h->params[param].name : "searcher", why);
+    if (at.column)
+        return errorf (err, "constraint: column %d: %s", at.column, why);
+    return errorf (err, "%.60s: %s", at.param >= 0 ? h->params[at.param].name : "searcher", why);
 }
 
 static int start_search (struct server *s, struct slurmdl_error *err)

@@ -226,13 +226,12 @@ static bool param_holds (const struct param *d, double x)
     struct search_config config = {
         .name = "random", .max_trials = 1, .max_length = 1, .points = &x, .npoints = 1
     };
-    int at;
 
     alone.when = NULL;
     if (d->type == PARAM_LOG
         && !(x >= pow (d->base, d->min) * (1 - 1e-9) && x <= pow (d->base, d->max) * (1 + 1e-9)))
         return false;
-    return !searcher_check (&config, &alone, 1, &at);
+    return !searcher_check (&config, &alone, 1, NULL);
 }
 
 int json_value (const struct experiment *e, const struct hparam *h, const json_t *v, double *x)

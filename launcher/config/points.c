@@ -161,9 +161,8 @@ static void check_point (const struct experiment *e, const double *x, struct ori
                                           .constraint = e->search->constraint,
                                           .points = x,
                                           .npoints = 1 };
-    int at;
 
-    if (searcher_check (&config, e->space->params, e->space->nparams, &at))
+    if (searcher_check (&config, e->space->params, e->space->nparams, NULL))
         problem_at (p, origin, "%s: 'searcher.constraint' forbids this point", what);
 }
 

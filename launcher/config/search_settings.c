@@ -266,11 +266,11 @@ static struct origin origin_about (config_t *cf, const char *why)
 static void check_with_searcher (const struct experiment *e, const struct search_config *config,
                                  config_t *cf, struct problems *p)
 {
-    int dim = -1;
-    const char *why = searcher_check (config, e->space->params, e->space->nparams, &dim);
+    struct search_mistake at;
+    const char *why = searcher_check (config, e->space->params, e->space->nparams, &at);
 
-    if (why && dim >= 0) {
-        const struct hparam *h = hparam_find (e, e->space->params[dim].name);
+    if (why && at.param >= 0) {
+        const struct hparam *h = hparam_find (e, e->space->params[at.param].name);
         problem_at (p, h->origin, "hyperparameter '%s': %s", h->path, why);
     } else if (why)
         problem_at (p, origin_about (cf, why), "searcher: %s", why);
@@ -301,14 +301,14 @@ static void check_constraint (const struct experiment *e, const char *text, stru
     const struct search_config config = {
         .name = "random", .max_trials = 1, .max_length = 1, .constraint = text
     };
-    int at;
+    struct search_mistake at;
     const char *why = searcher_check (&config, e->space->params, e->space->nparams, &at);
     char hint[512] = "";
 
-    if (why && at < -1 && errno == ENOENT)
-        name_hint (e, text - 2 - at, hint, sizeof (hint));
-    if (why && at < -1)
-        problem_at (p, origin, "searcher.constraint: column %d: %s%s", -1 - at, why, hint);
+    if (why && at.column && errno == ENOENT)
+        name_hint (e, text + at.column - 1, hint, sizeof (hint));
+    if (why && at.column)
+        problem_at (p, origin, "searcher.constraint: column %d: %s%s", at.column, why, hint);
     else if (why)
         problem_at (p, origin, "searcher.constraint: %s", why);
 }

@@ -307,7 +307,6 @@ static int read_program_point (const struct experiment *e, json_t *params, doubl
 {
     struct search_config config = e->search->config;
     const char *why;
-    int at;
 
     if (check_param_names (e, params, err) < 0)
         return -1;
@@ -320,7 +319,7 @@ static int read_program_point (const struct experiment *e, json_t *params, doubl
     config.points = x;
     config.npoints = 1;
     config.nknown = 0;
-    if ((why = searcher_check (&config, e->space->params, e->space->nparams, &at)))
+    if ((why = searcher_check (&config, e->space->params, e->space->nparams, NULL)))
         return blame_program (err, "its point does not fit: ", why);
     return 0;
 }

@@ -123,28 +123,27 @@ static const char *check_points (const struct search_request *request,
 }
 
 const char *searcher_check (const struct search_config *config, const struct param *params,
-                            size_t n, int *param)
+                            size_t n, struct search_mistake *where)
 {
     const struct search_request request = { config, params, n };
     const struct search_scheduler *schedule;
     const struct search_sampler *sampler;
+    struct search_mistake unused;
     struct constraint c;
     const char *why;
-    int column;
 
-    *param = -1;
-    if ((why = check_config (config)) || (why = space_check (params, n, param)))
+    where = where ? where : &unused;
+    *where = (struct search_mistake){ .param = -1 };
+    if ((why = check_config (config)) || (why = space_check (params, n, &where->param)))
         return why;
-    if (config->constraint && (why = plan_constraint (&request, &c, &column))) {
-        *param = -1 - column;
+    if (config->constraint && (why = plan_constraint (&request, &c, &where->column)))
         return why;
-    }
     schedule = kind_find (config->name)->scheduler;
     sampler = kind_sampler (config);
-    if (schedule->check && (why = schedule->check (&request, param)))
+    if (schedule->check && (why = schedule->check (&request, &where->param)))
         return why;
-    if (sampler->check && (why = sampler->check (&request, param)))
+    if (sampler->check && (why = sampler->check (&request, &where->param)))
         return why;
-    *param = -1;
+    where->param = -1;
     return check_points (&request, schedule);
 }

@@ -16,9 +16,9 @@ int searcher_preview (const struct search_config *config, const struct param *pa
     const struct search_request request = { config, params, n };
     int64_t trials[RUNGS_MAX + 1];
     struct search_plan plan;
-    int param, rv;
+    int rv;
 
-    if (searcher_check (config, params, n, &param)) {
+    if (searcher_check (config, params, n, NULL)) {
         errno = EINVAL;
         return -1;
     }
@@ -63,9 +63,8 @@ struct searcher *searcher_create (const struct search_config *config, const stru
 {
     const struct search_request request = { config, params, n };
     struct searcher *s;
-    int param;
 
-    if (searcher_check (config, params, n, &param)) {
+    if (searcher_check (config, params, n, NULL)) {
         errno = EINVAL;
         return NULL;
     }

@@ -26,7 +26,7 @@ struct dim {
     double slack;           /* ... but for so much, below 0: as a part of it */
 };
 
-/* As searcher_check(), for the space. */
+/* As searcher_check(), for the space; '*param' is the index of the parameter. */
 const char *space_check (const struct param *params, size_t n, int *param);
 
 /* Index of the parameter of that name, -1 if there is none. */

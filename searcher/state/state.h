@@ -126,7 +126,9 @@ struct repeat {
 
 /* How far trials are trained, and in which order.  All members but 'plan' may be NULL. */
 struct search_scheduler {
-    /* As searcher_check(), for keys and parameters that only this scheduler needs. */
+    /* As searcher_check(), for keys and parameters that only this scheduler needs; '*param' is
+     * the index of the parameter.
+     */
     const char *(*check) (const struct search_request *request, int *param);
     /* Fill in a zeroed plan. */
     void (*plan) (const struct search_request *request, struct search_plan *plan);

@@ -185,7 +185,6 @@ CASE (test_bad)
     struct search_config config = start ("random", 1, 2).config;
     struct searcher *s = searcher_create (&config, cube, 4);
     double x[4];
-    int param;
 
     sweep_next (s, x);
     assert_int_equal (searcher_observe (s, 1, 2, y), -1);
@@ -195,24 +194,23 @@ CASE (test_bad)
     for (const struct searcher_kind *k = searcher_kinds; k->name; k++) {
         config.name = k->name;
         if (k->needs & HAS_OBJECTIVES)
-            assert_null (searcher_check (&config, cube, 4, &param));
+            assert_null (searcher_check (&config, cube, 4, NULL));
         else
-            assert_string_equal (searcher_check (&config, cube, 4, &param),
+            assert_string_equal (searcher_check (&config, cube, 4, NULL),
                                  "this searcher takes one metric only; auto, "
                                  "random, sobol, lhs, tpe, gp and nsga2 take "
                                  "several");
     }
     config.name = "random";
     config.sampler = "cmaes";
-    assert_string_equal (searcher_check (&config, cube, 4, &param),
+    assert_string_equal (searcher_check (&config, cube, 4, NULL),
                          "the sampler takes one metric only");
     config.sampler = NULL;
     config.repeats = 2;
-    assert_null (searcher_check (&config, cube, 4, &param));
+    assert_null (searcher_check (&config, cube, 4, NULL));
     config.repeats = 0;
     config.objectives = 9;
-    assert_string_equal (searcher_check (&config, cube, 4, &param),
-                         "there can be 1 to 8 objectives");
+    assert_string_equal (searcher_check (&config, cube, 4, NULL), "there can be 1 to 8 objectives");
 }
 
 /* With two trials per point and three values each, the method learns the means. */

@@ -28,16 +28,19 @@ static inline struct sweep start (const char *name, uint64_t seed)
     return w;
 }
 
-/* Check that the configuration is rejected, with the message 'why' unless that is NULL. */
-static inline void refused (const struct search_config *config, const char *why, int where)
+/* Check that the configuration is rejected, with the message 'why' unless that is NULL, at a column
+ * of its constraint (0: elsewhere).
+ */
+static inline void refused (const struct search_config *config, const char *why, int column)
 {
-    int param = 99;
-    const char *said = searcher_check (config, plane, 2, &param);
+    struct search_mistake at;
+    const char *said = searcher_check (config, plane, 2, &at);
 
     assert_non_null (said);
     if (why)
         assert_string_equal (said, why);
-    assert_int_equal (param, where);
+    assert_int_equal (at.param, -1);
+    assert_int_equal (at.column, column);
     errno = 0;
     assert_null (searcher_create (config, plane, 2));
     assert_int_equal (errno, EINVAL);

@@ -121,16 +121,16 @@ CASE (test_bad_constraints)
     struct search_config config = start ("random", 1).config;
 
     config.constraint = "x > 1";
-    refused (&config, NULL, -1);
+    refused (&config, NULL, 0);
     config.constraint = "x +";
-    refused (&config, NULL, -1 - 4);
+    refused (&config, NULL, 4);
     config.constraint = "x < z";
-    refused (&config, NULL, -1 - 5);
+    refused (&config, NULL, 5);
     config.name = "grid";
     config.constraint = "x > 0.3 && x < 0.4";
-    refused (&config, "the constraint forbids all points of the grid", -1);
+    refused (&config, "the constraint forbids all points of the grid", 0);
     config.constraint = "x > z";
-    refused (&config, NULL, -1 - 5);
+    refused (&config, NULL, 5);
 }
 
 /* ---- points to try first, and known points ---- */
@@ -144,7 +144,7 @@ CASE (test_first)
         w.config.points = first;
         w.config.npoints = 3;
         if (!strcmp (k->name, "grid") || !strcmp (k->name, "single")) {
-            refused (&w.config, "this searcher has points of its own", -1);
+            refused (&w.config, "this searcher has points of its own", 0);
             if (!strcmp (k->name, "grid"))
                 continue;
             w.config.npoints = 1; /* "single" accepts one point */
@@ -155,7 +155,7 @@ CASE (test_first)
             assert_true (w.x[t + 1][1] == first[2 * t + 1]);
         }
         w.config.constraint = "x < 0.4";
-        refused (&w.config, "the constraint forbids a point to try first", -1);
+        refused (&w.config, "the constraint forbids a point to try first", 0);
         sweep_free (&w);
     }
 }
@@ -170,11 +170,11 @@ CASE (test_first_outside)
         config.points = bad[i];
         config.npoints = 1;
         config.nknown = 0;
-        refused (&config, "a point to try first is not in the space", -1);
+        refused (&config, "a point to try first is not in the space", 0);
         config.npoints = 0;
         config.known = &known;
         config.nknown = 1;
-        refused (&config, "a known point is not in the space", -1);
+        refused (&config, "a known point is not in the space", 0);
     }
 }
 

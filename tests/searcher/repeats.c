@@ -114,11 +114,11 @@ CASE (test_repeats_nonsense)
     assert_int_equal (searcher_observe (s, 1, 9, &(double){ 1 }), -1);
     assert_int_equal (searcher_exit (s, 1), -1);
     config.name = "median";
-    refused (&config, "this searcher cannot repeat a trial", -1);
+    refused (&config, "this searcher cannot repeat a trial", 0);
     config.name = "pbt";
-    refused (&config, "this searcher cannot repeat a trial", -1);
+    refused (&config, "this searcher cannot repeat a trial", 0);
     config.repeats = 65;
-    refused (&config, "repeats is not 0 to 64", -1);
+    refused (&config, "repeats is not 0 to 64", 0);
     searcher_destroy (s);
     searcher_destroy (copy);
 }
@@ -161,9 +161,9 @@ CASE (test_spend_nonsense)
     double x[2];
 
     config.max_seconds = NAN;
-    refused (&config, "max_seconds is below 0", -1);
+    refused (&config, "max_seconds is below 0", 0);
     config.max_seconds = -1;
-    refused (&config, "max_seconds is below 0", -1);
+    refused (&config, "max_seconds is below 0", 0);
     config.max_seconds = 10;
     s = searcher_create (&config, plane, 2);
     assert_int_equal (searcher_spend (s, 1, 1), -1);

@@ -73,8 +73,8 @@ static const struct {
 static void check_refusal (const struct search_config *config, const struct param *params, size_t n,
                            const char *why, int where)
 {
-    int param = 99;
-    const char *said = searcher_check (config, params, n, &param);
+    struct search_mistake at;
+    const char *said = searcher_check (config, params, n, &at);
     struct searcher *s;
 
     errno = 0;
@@ -82,12 +82,12 @@ static void check_refusal (const struct search_config *config, const struct para
     if (why) {
         assert_non_null (said);
         assert_string_equal (said, why);
-        assert_int_equal (param, where);
+        assert_int_equal (at.param, where);
         assert_null (s);
         assert_int_equal (errno, EINVAL);
     } else {
         assert_null (said);
-        assert_int_equal (param, -1);
+        assert_int_equal (at.param, -1);
         assert_non_null (s);
     }
     searcher_destroy (s);

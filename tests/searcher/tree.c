@@ -220,13 +220,12 @@ static void check_wood (const struct wood *wood, const char *constraint)
                        .params = wood->params,
                        .n = wood->n,
                        .metric = sweep_plain };
-    int param;
 
     for (long i = 0; i < n; i++)
         if (!constraint || allowed (found[i]))
             memcpy (found[some++], found[i], sizeof (found[i]));
     if (some == 0) {
-        assert_string_equal (searcher_check (&w.config, w.params, w.n, &param),
+        assert_string_equal (searcher_check (&w.config, w.params, w.n, NULL),
                              "the constraint forbids all points of the grid");
         return;
     }
@@ -324,13 +323,13 @@ CASE (test_bad)
     const struct search_config config = { .name = "random", .max_trials = 1, .max_length = 1 };
 
     for (size_t i = 0; i < COUNT (bad); i++) {
-        int param = 99;
-        const char *why = searcher_check (&config, bad[i].params, bad[i].n, &param);
+        struct search_mistake at;
+        const char *why = searcher_check (&config, bad[i].params, bad[i].n, &at);
         if (bad[i].why)
             assert_string_equal (why, bad[i].why);
         else
             assert_null (why);
-        assert_int_equal (param, bad[i].param);
+        assert_int_equal (at.param, bad[i].param);
     }
 }
 

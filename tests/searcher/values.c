@@ -375,11 +375,11 @@ CASE (test_bad)
     const struct search_config config = { .name = "random", .max_trials = 1, .max_length = 1 };
 
     for (size_t i = 0; i < COUNT (bad); i++) {
-        int param = 99;
-        const char *why = searcher_check (&config, &bad[i].p, 1, &param);
+        struct search_mistake at;
+        const char *why = searcher_check (&config, &bad[i].p, 1, &at);
         assert_non_null (why);
         assert_string_equal (why, bad[i].why);
-        assert_int_equal (param, 0);
+        assert_int_equal (at.param, 0);
     }
 }
 
