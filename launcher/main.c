@@ -205,12 +205,14 @@ static int run_command (const struct cmd *cmd, int argc, char **argv)
     int rv = EXIT_USAGE;
 
     switch (command_line_parse (cmd, argc, argv, &line)) {
-    case 0:
+    case LINE_PARSED:
         rv = cmd->run (&line);
         break;
-    case 1:
+    case LINE_HELP:
         help_cmd (cmd);
         rv = EXIT_OK;
+        break;
+    case LINE_INVALID:
         break;
     }
     command_line_free (cmd, &line);

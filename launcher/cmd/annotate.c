@@ -33,18 +33,20 @@ static int archive_sweep (struct sweep *s, bool undo)
 {
     struct slurmdl_error err = { "" };
     struct event event = { .op = EVENT_ARCHIVE, .by = user_name (), .off = undo };
-    int rv;
 
     if (s->archived == !undo) {
         printf ("%s is %s archived\n", s->dir, undo ? "not" : "already");
         return EXIT_OK;
     }
-    if ((rv = sweep_insist (s, event, can_archive, NULL, &err)) < 0)
+    switch (sweep_insist (s, event, can_archive, NULL, &err)) {
+    case PUBLISH_FAILED:
         return fail_on (s, &err);
-    if (rv == 1) {
+    case PUBLISH_LATE:
         complain ("%s is %s: only an experiment that has ended can be archived", s->dir,
                   sweep_state_name (s->state));
         return EXIT_USAGE;
+    case PUBLISH_DONE:
+        break;
     }
     printf (undo ? "%s: shown again\n" : "%s: archived; 'dl ls --all' shows it\n", s->dir);
     return EXIT_OK;

@@ -96,7 +96,6 @@ static int put_rehearsed (struct sweep *s, struct event *events, size_t n,
                           const struct continue_options *opt)
 {
     struct slurmdl_error err = { "" };
-    int rv;
 
     switch (rehearse (s, events, n, &err)) {
     case NOT_SUPPORTED:
@@ -108,9 +107,15 @@ static int put_rehearsed (struct sweep *s, struct event *events, size_t n,
     case REHEARSED:
         break;
     }
-    if ((rv = sweep_publish (s, events, n, &err)) < 0)
+    switch (sweep_publish (s, events, n, &err)) {
+    case PUBLISH_FAILED:
         return fail_on (s, &err);
-    return rv == 1 ? -1 : EXIT_OK;
+    case PUBLISH_LATE:
+        return -1;
+    case PUBLISH_DONE:
+        break;
+    }
+    return EXIT_OK;
 }
 
 /* ---- continue ---- */

@@ -242,14 +242,14 @@ static char *slots_at_work (const struct sweep *s)
     return text;
 }
 
-/* If several commands resume at once, only one publishes it.  Returns 1 if another one
- * did.
+/* If several commands resume at once, only one publishes it; the others get
+ * PUBLISH_LATE.
  */
-static int put_resume (struct sweep *s, const char *code, struct slurmdl_error *err)
+static enum published put_resume (struct sweep *s, const char *code, struct slurmdl_error *err)
 {
-    int rv = 1;
+    enum published rv = PUBLISH_LATE;
 
-    while (rv == 1 && sweep_allows (s->state, EVENT_RESUME)) {
+    while (rv == PUBLISH_LATE && sweep_allows (s->state, EVENT_RESUME)) {
         struct event *events = xcalloc ((size_t)s->ntrials + 2, sizeof (*events));
         char *slots = slots_at_work (s);
         rv = sweep_publish (s, events, fill_resume (s, code, slots, events), err);
@@ -276,6 +276,7 @@ static int resume_sweep (struct sweep *s, const struct command_line *line)
     bool was_running = s->state == SWEEP_RUNNING;
     struct slurmdl_error err = { "" };
     char code[DIGEST_SIZE] = "";
+    enum published put;
     long workers;
     int rv;
 
@@ -287,12 +288,11 @@ static int resume_sweep (struct sweep *s, const struct command_line *line)
     }
     if (s->state == SWEEP_PAUSED && (rv = code_mend (s, code)))
         return rv;
-    rv = was_running ? 0 : put_resume (s, code, &err);
-    if (rv < 0)
+    put = was_running ? PUBLISH_DONE : put_resume (s, code, &err);
+    if (put == PUBLISH_FAILED)
         return fail_on (s, &err);
-    if (rv == 1 && s->state == SWEEP_RUNNING) {
+    if (put == PUBLISH_LATE && s->state == SWEEP_RUNNING)
         return print_others_start (s);
-    }
     if (*code && s->code && !strcmp (s->code, code)) {
         puts ("the code has changed, and there is no result yet: the trials run the current code");
         trust_record (s, NULL);

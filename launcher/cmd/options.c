@@ -187,7 +187,8 @@ static int check_command_line (const struct cmd *cmd, const struct spelling *s,
     return -1;
 }
 
-int command_line_parse (const struct cmd *cmd, int argc, char **argv, struct command_line *line)
+enum parsed_line command_line_parse (const struct cmd *cmd, int argc, char **argv,
+                                     struct command_line *line)
 {
     void *options = xcalloc (1, cmd->options ? cmd->options->size : 0);
     struct spelling s;
@@ -202,18 +203,18 @@ int command_line_parse (const struct cmd *cmd, int argc, char **argv, struct com
     while ((c = getopt_long (argc, argv, s.letters, s.names, &i)) != -1) {
         if (c == '?') {
             complain_of_option (cmd, &s, argv[optind - 1]);
-            return -1;
+            return LINE_INVALID;
         }
         if (c != 0)
             i = find_letter (&s, c);
         if (i == s.n)
-            return 1;
+            return LINE_HELP;
         if (set_opt (&s.rows[i], optarg, line, options) < 0)
-            return -1;
+            return LINE_INVALID;
     }
     line->args = argv + optind;
     line->nargs = argc - optind;
-    return check_command_line (cmd, &s, line);
+    return check_command_line (cmd, &s, line) < 0 ? LINE_INVALID : LINE_PARSED;
 }
 
 /* All rows of type OPT_WORD share one list, so set it to NULL after freeing it. */

@@ -111,11 +111,17 @@ struct cmd {
     void (*words) (void); /* print the words that may follow the name, or NULL */
 };
 
-/* Parse the words after the command's name.  Returns 0, 1 if --help was given, or -1
- * after printing an error.  Call command_line_free() in every case.  Strings in
- * 'line' and its options point into 'argv' and the environment.
+enum parsed_line {
+    LINE_INVALID, /* an error was printed */
+    LINE_HELP,    /* --help was given */
+    LINE_PARSED,
+};
+
+/* Parse the words after the command's name.  Call command_line_free() in every case.
+ * Strings in 'line' and its options point into 'argv' and the environment.
  */
-int command_line_parse (const struct cmd *cmd, int argc, char **argv, struct command_line *line);
+enum parsed_line command_line_parse (const struct cmd *cmd, int argc, char **argv,
+                                     struct command_line *line);
 void command_line_free (const struct cmd *cmd, struct command_line *line);
 
 /* Return the options of a command, ended by a row without a name. */

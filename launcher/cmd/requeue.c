@@ -52,12 +52,12 @@ static void give_up_memory (struct sweep *s)
     struct job_memory here;
     struct slurmdl_error err = { "" };
     char need[32], why[128];
-    int rv = 1;
+    enum published rv = PUBLISH_LATE;
 
     job_memory_find ("", &here);
     slurm_bytes_text (need, sizeof (need), s->memory);
     snprintf (why, sizeof (why), "out of memory: Slurm has no job with %s for each trial", need);
-    while (rv == 1) {
+    while (rv == PUBLISH_LATE) {
         size_t n = 0;
         for (long i = 1; i <= s->ntrials; i++)
             if (sweep_trial (s, i)->state == TRIAL_OPEN
@@ -67,10 +67,10 @@ static void give_up_memory (struct sweep *s)
                                               .trial = i,
                                               .memory = here.bytes / s->exp->resources->lanes,
                                               .why = why };
-        rv = n && here.bytes > 0 ? sweep_publish (s, events, n, &err) : 0;
+        rv = n && here.bytes > 0 ? sweep_publish (s, events, n, &err) : PUBLISH_DONE;
     }
     free (events);
-    if (rv < 0)
+    if (rv == PUBLISH_FAILED)
         complain ("%s", err.text);
 }
 
@@ -95,11 +95,11 @@ static void exclude_here (struct sweep *s)
     };
     struct slurmdl_error err = { "" };
     const struct host *h;
-    int rv = 1;
+    enum published rv = PUBLISH_LATE;
 
-    while (host && rv == 1 && (!(h = sweep_host (s, host)) || !h->why))
+    while (host && rv == PUBLISH_LATE && (!(h = sweep_host (s, host)) || !h->why))
         rv = sweep_publish (s, &event, 1, &err);
-    if (rv < 0)
+    if (rv == PUBLISH_FAILED)
         complain ("%s", err.text);
 }
 

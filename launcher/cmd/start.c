@@ -400,46 +400,55 @@ int print_others_start (const struct sweep *s)
     return EXIT_OK;
 }
 
-/* If several commands find no active worker, only one announces that it starts some.
- * Returns 1 if another command did.
+/* If several commands find no active worker, only one announces that it starts some;
+ * the others get PUBLISH_LATE.
  */
-static int announce_start (struct sweep *s, struct slurmdl_error *err)
+static enum published announce_start (struct sweep *s, struct slurmdl_error *err)
 {
     long starts = s->starts;
-    int rv = 1;
+    enum published rv = PUBLISH_LATE;
 
-    while (rv == 1 && s->starts == starts && s->state == SWEEP_RUNNING) {
+    while (rv == PUBLISH_LATE && s->starts == starts && s->state == SWEEP_RUNNING) {
         struct event e = { .op = EVENT_SCALE, .by = user_name (), .workers = s->wanted };
         rv = sweep_publish (s, &e, 1, err);
     }
     return rv;
 }
 
+/* While workers are 'running', announce the start first. */
+static int announce_and_start (struct sweep *s, const struct start_options *opt, bool running,
+                               const struct start_earlier *before)
+{
+    struct slurmdl_error err = { "" };
+
+    switch (running ? announce_start (s, &err) : PUBLISH_DONE) {
+    case PUBLISH_FAILED:
+        return fail_on (s, &err);
+    case PUBLISH_LATE:
+        return print_others_start (s);
+    case PUBLISH_DONE:
+        break;
+    }
+    return start_or_not (s, opt, false, before);
+}
+
 int start_missing_workers (struct sweep *s, const struct start_options *opt, bool running)
 {
     struct start_options mine = *opt;
     struct start_earlier before = { .nsubmits = s->nsubmits };
-    struct slurmdl_error err = { "" };
     long tasks;
     long missing;
     int rv;
 
     if (opt->workers)
         return start_or_not (s, opt, false, NULL);
-    if (opt->local || s->nsubmits == 0) {
-        rv = running ? announce_start (s, &err) : 0;
-        return rv < 0    ? fail_on (s, &err)
-               : rv == 1 ? print_others_start (s)
-                         : start_or_not (s, opt, false, NULL);
-    }
+    if (opt->local || s->nsubmits == 0)
+        return announce_and_start (s, opt, running, NULL);
     tasks = executor_tasks (s->exp, trust_workers (s));
     missing = tasks - tasks_in_queue (s, &before.seen, running);
     if (missing > 0) {
         mine.workers = missing < tasks ? missing * s->exp->resources->lanes : 0;
-        rv = running ? announce_start (s, &err) : 0;
-        rv = rv < 0    ? fail_on (s, &err)
-             : rv == 1 ? print_others_start (s)
-                       : start_or_not (s, &mine, false, &before);
+        rv = announce_and_start (s, &mine, running, &before);
     } else
         rv = print_queued (s, &before.seen);
     free (before.seen.list);

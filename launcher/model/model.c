@@ -214,32 +214,41 @@ static int registry_entry_path (const struct registry *r, const char *name, cons
     return -1;
 }
 
-/* Read an entry.  Returns 1, 0 if it does not exist, or -1 with 'err'.  'kind' is
- * "version", "stage", "note" or "removed".  The caller owns entry->json.
+enum entry_read {
+    ENTRY_DAMAGED, /* or it cannot be read; 'err' says why */
+    ENTRY_MISSING,
+    ENTRY_READ,
+};
+
+/* Read an entry.  'kind' is "version", "stage", "note" or "removed".  The caller owns entry->json.
  */
-static int registry_entry (const struct registry *r, const char *name, const char *kind,
-                           long number, struct model_entry *entry, struct slurmdl_error *err)
+static enum entry_read registry_entry (const struct registry *r, const char *name, const char *kind,
+                                       long number, struct model_entry *entry,
+                                       struct slurmdl_error *err)
 {
     char path[PATH_MAX];
     json_error_t why;
     char *text;
 
-    if (registry_entry_path (r, name, kind, number, path) < 0)
-        return errorf (err, "%s: %s", r->dir, strerror (errno));
+    if (registry_entry_path (r, name, kind, number, path) < 0) {
+        errorf (err, "%s: %s", r->dir, strerror (errno));
+        return ENTRY_DAMAGED;
+    }
     text = file_read_now (path, ENTRY_MAX, NULL, &entry->owner, err);
     if (!text) {
         if (errno == ENOENT && err)
             *err->text = '\0';
-        return errno == ENOENT ? 0 : -1;
+        return errno == ENOENT ? ENTRY_MISSING : ENTRY_DAMAGED;
     }
     entry->json = json_loads (text, JSON_REJECT_DUPLICATES, &why);
     free (text);
     if (json_is_object (entry->json))
-        return 1;
+        return ENTRY_READ;
     json_decref (entry->json);
     entry->json = NULL;
     errno = EBADMSG;
-    return errorf (err, "%s: damaged: %.80s", path, why.text);
+    errorf (err, "%s: damaged: %.80s", path, why.text);
+    return ENTRY_DAMAGED;
 }
 
 /* Whether a file of any type exists at the entry's path. */
@@ -306,13 +315,13 @@ static int registry_entries (const struct registry *r, const char *name, const c
                              struct slurmdl_error *err)
 {
     struct model_entry e = { .json = NULL };
-    int rv;
+    enum entry_read got;
 
-    for (long n = 1; (rv = registry_entry (r, name, kind, n, &e, err)) == 1; n++) {
+    for (long n = 1; (got = registry_entry (r, name, kind, n, &e, err)) == ENTRY_READ; n++) {
         f (e.json, arg);
         json_decref (e.json);
     }
-    return rv;
+    return got == ENTRY_DAMAGED ? -1 : 0;
 }
 
 /* The last entry of a stage wins. */
@@ -506,7 +515,7 @@ static int registry_remove (const struct registry *r, const char *name, long ver
     if (rv == 0)
         rv = publish_if_absent (path, text, strlen (text), err);
     free (text);
-    if (rv == 0 && registry_entry (r, name, "version", version, &e, NULL) == 1
+    if (rv == 0 && registry_entry (r, name, "version", version, &e, NULL) == ENTRY_READ
         && registry_checkpoint (r, e.json, path, NULL) == 0 && inside_unlink (path, 0) < 0
         && errno != ENOENT)
         rv = errorf (err, "%s: %s", path, inside_error (errno));
@@ -742,7 +751,7 @@ static int export_model (const struct command_line *line, struct slurmdl_error *
 
     if (registry_open (&r, line, false, err) < 0
         || registry_resolve (&r, line->args[1], &ref, err) < 0
-        || registry_entry (&r, ref.name, "version", ref.version, &e, err) != 1)
+        || registry_entry (&r, ref.name, "version", ref.version, &e, err) != ENTRY_READ)
         return -1;
     if ((rv = make_model_folder (line->args[2], dir, err)) == 0
         && (rv = put_files (&r, dir, opt->trust, e.json, err)) < 0)
@@ -855,17 +864,21 @@ static int list_versions (const char *name, void *arg)
     struct model_listing *l = arg;
     struct slurmdl_error err = { "" };
     struct model_entry e;
-    int rv = 1;
+    bool more = true;
 
-    for (long n = 1; rv != 0; n++) {
+    for (long n = 1; more; n++) {
         char *stages;
         if (registry_has (l->r, name, "removed", n))
             continue;
-        rv = registry_entry (l->r, name, "version", n, &e, &err);
-        if (rv < 0) {
+        switch (registry_entry (l->r, name, "version", n, &e, &err)) {
+        case ENTRY_DAMAGED:
             complain_damaged_entry (l, &err);
-            rv = registry_has (l->r, name, "version", n);
-        } else if (rv == 1) {
+            more = registry_has (l->r, name, "version", n);
+            break;
+        case ENTRY_MISSING:
+            more = false;
+            break;
+        case ENTRY_READ:
             if (!(stages = registry_stages (l->r, name, n, &err)))
                 complain_damaged_entry (l, &err);
             add_model_line (l, name, &e, stages ? stages : "?");
@@ -963,7 +976,7 @@ static int show_models (const struct command_line *line, struct slurmdl_error *e
 
     if (registry_open (&r, line, false, err) < 0
         || registry_resolve (&r, line->args[1], &ref, err) < 0
-        || registry_entry (&r, ref.name, "version", ref.version, &e, err) != 1)
+        || registry_entry (&r, ref.name, "version", ref.version, &e, err) != ENTRY_READ)
         return -1;
     if ((stages = registry_stages (&r, ref.name, ref.version, err))
         && (note = note_of (&r, ref.name, ref.version, err))) {
@@ -1097,7 +1110,7 @@ static long find_same (const struct registry *r, const char *name, json_t *entry
 
     for (long n = 1; !found; n++) {
         const char *other;
-        if (registry_entry (r, name, "version", n, &old, NULL) != 1)
+        if (registry_entry (r, name, "version", n, &old, NULL) != ENTRY_READ)
             break;
         other = entry_text (old.json, "checkpoint", "sha256");
         if (other && !strcmp (other, digest) && !registry_has (r, name, "removed", n))
@@ -1113,7 +1126,7 @@ static void drop_copy (const struct registry *r, const char *name, long same, co
     char kept[PATH_MAX], other[PATH_MAX];
     struct model_entry old;
 
-    if (registry_entry (r, name, "version", same, &old, NULL) != 1)
+    if (registry_entry (r, name, "version", same, &old, NULL) != ENTRY_READ)
         return;
     if (registry_checkpoint (r, entry, kept, NULL) == 0
         && registry_checkpoint (r, old.json, other, NULL) == 0 && strcmp (kept, other))

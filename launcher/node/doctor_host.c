@@ -114,14 +114,16 @@ static pid_t find_slurmd (const struct site *s)
     return pid;
 }
 
-/* Returns -1 for unlimited, or -2 if no slurmd runs here. */
+enum { NO_SLURMD = -2, UNLIMITED = -1 };
+
+/* Returns the limit, UNLIMITED, or NO_SLURMD if none runs here. */
 static long limit_of_slurmd (const struct site *s, const char *limit, char *where, size_t n)
 {
     pid_t pid = find_slurmd (s);
     char path[64];
     char *text;
     char *at;
-    long value = -2;
+    long value = NO_SLURMD;
 
     snprintf (path, sizeof (path), "/proc/%d/limits", (int)pid);
     snprintf (where, n, "slurmd (%s)", path);
@@ -130,7 +132,7 @@ static long limit_of_slurmd (const struct site *s, const char *limit, char *wher
     if (at) {
         at += strlen (limit);
         at += strspn (at, " ");
-        value = strncmp (at, "unlimited", 9) ? atol (at) : -1;
+        value = strncmp (at, "unlimited", 9) ? atol (at) : UNLIMITED;
     }
     free (text);
     return value;
@@ -142,9 +144,9 @@ void doctor_memlock (struct site *s)
     long n = limit_of_slurmd (s, "Max locked memory", where, sizeof (where));
     bool rdma = count_folder_entries (s, "/sys/class/infiniband", "") > 0;
 
-    if (n == -2)
+    if (n == NO_SLURMD)
         return;
-    if (n == -1)
+    if (n == UNLIMITED)
         site_report (s, FINE, where, "unlimited");
     else
         site_report (s, rdma ? CHANGE : HINT, where,
@@ -157,9 +159,9 @@ void doctor_nofile (struct site *s)
     char where[96];
     long n = limit_of_slurmd (s, "Max open files", where, sizeof (where));
 
-    if (n == -2)
+    if (n == NO_SLURMD)
         return;
-    if (n == -1 || n >= NOFILE)
+    if (n == UNLIMITED || n >= NOFILE)
         site_report (s, FINE, where, "%ld", n);
     else
         site_report (

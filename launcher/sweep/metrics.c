@@ -378,8 +378,8 @@ static int keep_logged_row (const struct slurmdl_row *row, void *arg)
     return 0;
 }
 
-int logged_read (struct logged_metrics *l, const struct sweep *s, const long *trials, long n,
-                 long most)
+bool logged_read (struct logged_metrics *l, const struct sweep *s, const long *trials, long n,
+                  long most)
 {
     struct logged_reading r = { .to = l, .sweep = s, .most = most };
     char dir[PATH_MAX];
@@ -401,31 +401,28 @@ int logged_read (struct logged_metrics *l, const struct sweep *s, const long *tr
 /* If there are many trials, check an evenly spread sample to find out whether reading all is
  * worthwhile.
  */
-static int sample_has_logged (const struct sweep *s, const long *trials, long n)
+static bool sample_has_logged (const struct sweep *s, const long *trials, long n)
 {
     struct logged_metrics l;
     long sample[SAMPLE];
-    int rv;
+    bool has;
 
     if (n <= MANY)
-        return 1;
+        return true;
     for (long i = 0; i < SAMPLE; i++) {
         long at = i * (n - 1) / (SAMPLE - 1);
         sample[i] = trials ? trials[at] : at + 1;
     }
-    rv = logged_read (&l, s, sample, SAMPLE, LONG_MAX);
-    if (rv == 0)
-        rv = l.n > 0;
+    has = logged_read (&l, s, sample, SAMPLE, LONG_MAX) || l.n > 0;
     logged_free (&l);
-    return rv;
+    return has;
 }
 
-int logged_read_all (struct logged_metrics *l, const struct sweep *s, const long *trials, long n)
+void logged_read_all (struct logged_metrics *l, const struct sweep *s, const long *trials, long n)
 {
-    int rv = sample_has_logged (s, trials, n);
-
     *l = (struct logged_metrics){ .n = 0 };
-    return rv > 0 ? logged_read (l, s, trials, n, LONG_MAX) : rv;
+    if (sample_has_logged (s, trials, n))
+        logged_read (l, s, trials, n, LONG_MAX);
 }
 
 void logged_free (struct logged_metrics *l)

@@ -65,15 +65,15 @@ struct logged_metrics {
 };
 
 /* Read the metrics of 'n' trials (NULL: trials 1 to n), each from its newest attempt that logged
- * any.  Stop after 'most' rows or 1024 names, and return 1 if there are more, else 0.  Call
+ * any.  Stop after 'most' rows or 1024 names, and return whether there are more.  Call
  * logged_free() in any case.
  */
-int logged_read (struct logged_metrics *l, const struct sweep *s, const long *trials, long n,
-                 long most);
+bool logged_read (struct logged_metrics *l, const struct sweep *s, const long *trials, long n,
+                  long most);
 /* The same without a limit on rows.  With more than 10,000 trials, first sample 256 of them, evenly
  * spread, and read nothing if these logged only the optimised metrics.
  */
-int logged_read_all (struct logged_metrics *l, const struct sweep *s, const long *trials, long n);
+void logged_read_all (struct logged_metrics *l, const struct sweep *s, const long *trials, long n);
 void logged_free (struct logged_metrics *l);
 
 /* ---- all rows that led to the results of the trials, as one table ---- */

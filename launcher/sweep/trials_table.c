@@ -184,9 +184,9 @@ void print_excluded (const struct sweep *s)
 static void read_logged (struct trials_table *t, const long *trials, long n)
 {
     bool all = n <= TRIALS_READ;
-    int rv = logged_read (&t->logged, t->s, trials, all ? n : 1, ROWS_READ);
+    bool more = logged_read (&t->logged, t->s, trials, all ? n : 1, ROWS_READ);
 
-    if (all && rv == 0)
+    if (all && !more)
         t->nlogged = t->logged.n < LOGGED_SHOWN ? t->logged.n : LOGGED_SHOWN;
 }
 

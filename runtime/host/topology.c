@@ -75,25 +75,27 @@ static int by_uuid (const struct topology *t, enum gpu_vendor vendor, const char
     return -1;
 }
 
-/* Look up one name from the list.  Returns the index of the GPU, -1 for a MIG
- * device on an unknown GPU, or -2 if the name matches no device.
+enum { NO_DEVICE = -2 };
+
+/* Look up one name from the list.  Returns the index of the GPU, GPU_UNKNOWN, or NO_DEVICE if no
+ * device has the name.
  */
 static int device_named (const struct topology *t, enum gpu_vendor vendor, const char *name,
                          size_t len)
 {
     static const char mig[] = "MIG-";
     static const char gpu[] = "GPU-";
-    int found;
+    int found = -1;
 
+    if (len > 8 && !strncmp (name, mig, 4) && !strncmp (name + 4, gpu, 4))
+        found = by_uuid (t, vendor, name + 4, strcspn (name + 4, "/,"));
+    if (len > 4 && !strncmp (name, mig, 4))
+        return found < 0 ? GPU_UNKNOWN : found;
     if (len > 0 && strspn (name, "0123456789") >= len)
         found = nth_reachable (t, vendor, strtol (name, NULL, 10));
     else if (len > 4 && !strncmp (name, gpu, 4))
         found = by_uuid (t, vendor, name, len);
-    else if (len > 8 && !strncmp (name, mig, 4) && !strncmp (name + 4, gpu, 4))
-        return by_uuid (t, vendor, name + 4, strcspn (name + 4, "/,"));
-    else
-        return len > 4 && !strncmp (name, mig, 4) ? -1 : -2;
-    return found < 0 ? -2 : found;
+    return found < 0 ? NO_DEVICE : found;
 }
 
 int topology_visible (const struct topology *t, enum gpu_vendor vendor, const char *list,
@@ -106,7 +108,7 @@ int topology_visible (const struct topology *t, enum gpu_vendor vendor, const ch
         /* Intel's "0.1" names a tile of device 0 */
         size_t own = vendor == GPU_INTEL ? strcspn (list, ",.") : len;
         int device = device_named (t, vendor, list, own);
-        if (device == -2)
+        if (device == NO_DEVICE)
             break;
         visible[n++] = device;
         list += len + (list[len] == ',');

@@ -108,9 +108,11 @@ extern const char *const distance_names[];
 
 enum distance topology_distance (const char *path_a, int node_a, const char *path_b, int node_b);
 
+enum { GPU_UNKNOWN = -1 };
+
 /* Find the devices that a variable such as CUDA_VISIBLE_DEVICES names.  Indices count reachable
- * devices, and UUIDs may be abbreviated.  Writes their indices in t->gpu, -1 for an unknown device
- * (a MIG device with its own UUID).  As in CUDA, an invalid name ends the list.  Returns their
+ * devices, and UUIDs may be abbreviated.  Writes their indices in t->gpu, or GPU_UNKNOWN for a MIG
+ * device with its own UUID.  As in CUDA, an invalid name ends the list.  Returns their
  * number.
  */
 int topology_visible (const struct topology *t, enum gpu_vendor vendor, const char *list,

@@ -196,7 +196,7 @@ static void find_order (struct binding *b)
         && strcmp (text, b->list))
         b->r.fixed_order = true;
     for (int i = 0; i < b->r.devices; i++)
-        if (b->visible[i] < 0) /* a MIG device */
+        if (b->visible[i] == GPU_UNKNOWN)
             b->r.fixed_order = true;
 }
 
