@@ -146,6 +146,27 @@ count () {
     cat "$1"/log/0*/0* | grep -c "\"op\":\"$2\""
 }
 
+# Print what Python makes of the value d: json EXPRESSION <JSON
+json () {
+    python3 -c 'import json, sys
+d = json.load(sys.stdin)
+exec(f"print({sys.argv[1]})")' "$1"
+}
+
+# Write NAME.conf, an experiment that minimizes the loss: write_conf NAME ENTRYPOINT SEARCHER [SETTING]...
+# A SETTING replaces the default of the same name.
+write_conf () {
+    {
+        printf 'name = "%s";\nentrypoint = %s;\nsearcher = { metric = "loss"; %s };\n' "${1##*/}" "$2" "$3"
+        shift 3
+        [ $# -eq 0 ] || printf '%s\n' "$@"
+        for setting in 'hyperparameters = { x = { type = "float"; minval = 0; maxval = 1; }; };' 'resources = { workers = 2; };' \
+            'worker = { heartbeat = 1; lease = 60; grace = 5; };' 'reproducibility = { experiment_seed = 5; };'; do
+            case "$*" in *"${setting%% *} = "*) ;; *) echo "$setting" ;; esac
+        done
+    } >"$1.conf"
+}
+
 # Print how often to repeat a randomized case: often SHORT LONG.  `contrib/quickstart soak` repeats it LONG times.
 often () {
     [ -z "${DL_TEST_SOAK:-}" ] && echo "$1" || echo "$2"

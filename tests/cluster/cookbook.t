@@ -26,5 +26,5 @@ for r in 15 16; do
     recipe $r
     follow
 done
-is "$(dl show --json whole | python3 -c 'import json, sys; print(len(json.load(sys.stdin)["trials"]))')" 8 "$title: all trials"
+is "$(dl show --json whole | json 'len(d["trials"])')" 8 "$title: all trials"
 done_testing

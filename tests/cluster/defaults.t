@@ -91,7 +91,7 @@ is "$(grep -c 'no answer' err)" 0 "but not the others"
 for _ in $(seq 100); do
     rm -rf dl-monitor-* dl-debug-*
     timeout 300 srun -N2 -n2 --dl-monitor=60 --dl-debug sleep 3 2>err
-    ended=$(dl monitor --json | python3 -c 'import json, sys; print([r["ended"] for r in json.load(sys.stdin)["ranks"]])')
+    ended=$(dl monitor --json | json '[r["ended"] for r in d["ranks"]]')
     [ "$ended" = "[True, True]" ] && [ "$(echo dl-debug-*)" = 'dl-debug-*' ] && grep -q ' nodes, [1-9]' err && break
 done
 like "$(cat err)" '^dl: 2 ranks on 2 nodes, [1-9]' "a step shorter than the interval is reported with its length"

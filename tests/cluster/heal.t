@@ -120,7 +120,7 @@ is "$(for p in $(processes python3); do tr '\0' '\n' <"/proc/$p/environ" | sed -
     "n1 n3 " "the spare has its ranks"
 is "$(squeue -h -o %A)" "$job" "in the same job"
 like "$(dl flow show mends train)" 'attempt 1: rank 3 on n2 was killed by signal 9' "dl flow show prints what was done"
-is "$(dl flow show --json mends train | python3 -c 'import json, sys; print(json.load(sys.stdin)["results"][0]["healing"][0]["attempt"])')" 1 "and its JSON"
+is "$(dl flow show --json mends train | json 'd["results"][0]["healing"][0]["attempt"]')" 1 "and its JSON"
 touch "$work/enough"
 ip link set "$bridge.2" up # or Slurm waits for SlurmdTimeout to see the job end there
 wait_for 300 sh -c '[ -z "$(squeue -h -o %A)" ]'

@@ -42,7 +42,7 @@ is "$(scontrol show job "$job" | grep -oE 'Restarts=[0-9]+|ExcNodeList=[^ ]*' | 
 like "$(cat batch.out)" '^dl: trial 1, attempt 1: dl check on n2: bad, and it is left out: n2: GPU ' "its output says why"
 like "$(cat batch.out)" '^dl: trial 1, attempt 1: too few nodes are left: the job goes back into the queue' "and what was done"
 like "$(dl show batch)" 'attempt 1: dl check on n2: bad, and it is left out' "dl show, too"
-is "$(dl show --json batch 1 | python3 -c 'import json, sys; print(sum("is left out" in h["text"] and h["attempt"] == 1 for h in json.load(sys.stdin)["healing"]))')" 1 "with --json, too"
+is "$(dl show --json batch 1 | json 'sum("is left out" in h["text"] and h["attempt"] == 1 for h in d["healing"])')" 1 "with --json, too"
 end batch
 
 # ---- the same for a task of dl run's array

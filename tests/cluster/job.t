@@ -8,10 +8,10 @@ unset DL_FREEZE
 dl=$builddir/launcher/dl
 
 conditions () { # conditions NAME: print its true conditions
-    "$dl" show --json "$1" | python3 -c 'import json, sys; print(*(c["type"] + ":" + c["reason"] for c in json.load(sys.stdin)["conditions"] if c["status"] and c["type"] != "Created"))'
+    "$dl" show --json "$1" | json '*(c["type"] + ":" + c["reason"] for c in d["conditions"] if c["status"] and c["type"] != "Created")'
 }
 attempts () {
-    "$dl" show --json "$1" | python3 -c 'import json, sys; print(json.load(sys.stdin)["trials"][0]["attempts"])'
+    "$dl" show --json "$1" | json 'd["trials"][0]["attempts"]'
 }
 has_ended () {
     ! squeue -h -j "$1" -o %T 2>/dev/null | grep -q .
@@ -40,7 +40,7 @@ run_script batch --nodes=2 --ntasks-per-node=1
 is "$(grep -x 'step [1-3] of 2 on 2' batch.out | tr '\n' ' ')" "step 1 of 2 on 2 step 2 of 2 on 2 step 3 of 2 on 2 " "in a batch script it uses the job's nodes, and passes on the program's output"
 is "$(conditions ranks) $(attempts ranks)" "Succeeded:TrainingCompleted 3" "it succeeds at its third start, in one job"
 is "$(scontrol show job "$job" | grep -o 'JobState=[A-Z]* \|ExitCode=[0-9:]*' | tr -d '\n ')" "JobState=COMPLETEDExitCode=0:0" "in Slurm's view, too"
-is "$(dl show --json ranks | python3 -c 'import json, sys; print(json.load(sys.stdin)["state"])')" completed "dl show"
+is "$(dl show --json ranks | json 'd["state"]')" completed "dl show"
 sed 's/^/# /' batch.out
 
 # under salloc

@@ -33,7 +33,7 @@ ok $? "a sweep"
 
 # ---- best
 runs 0 "dl best" dl best real
-best=$(dl show --json real | python3 -c 'import json, sys; print(json.load(sys.stdin)["best_trial"])')
+best=$(dl show --json real | json 'd["best_trial"]')
 like "$(cat out)" "^best loss [0-9.e-]+: trial $best of real-0001$" "the trial"
 like "$(cat out)" '^  lr +[0-9.e-]+$' "its parameters"
 like "$(cat out)" "^checkpoint: .*/real-0001/trials/00*$best/a.1/ckpt/00000001.h5$" "its checkpoint"

@@ -11,17 +11,7 @@ cd up/proj || exit 1
 proj=$(pwd -P)
 
 conf () { # conf NAME ENTRYPOINT [MORE]
-    cat >"$1.conf" <<CONF
-name = "${1##*/}";
-entrypoint = "$2";
-metrics = { pattern = "loss = {loss}"; };
-searcher = { name = "random"; metric = "loss"; max_trials = 3; };
-hyperparameters = { x = { type = "float"; minval = 0; maxval = 1; }; };
-resources = { workers = 1; };
-worker = { heartbeat = 1; lease = 60; grace = 5; };
-reproducibility = { experiment_seed = 5; };
-$3
-CONF
+    write_conf "$1" "\"$2\"" 'name = "random"; max_trials = 3;' 'metrics = { pattern = "loss = {loss}"; };' 'resources = { workers = 1; };' "$3"
 }
 values () { # values NAME: print the results of all trials
     cat "$1"/log/0*/0* | grep '"op":"result"' | grep -o '"metric":[^,]*' | sort -u | tr -d '"'

@@ -6,14 +6,7 @@ python=/usr/bin/python3
 "$python" -c 'import h5py' 2>/dev/null || python=
 
 conf () { # conf NAME ENTRYPOINT SEARCHER-LINES
-    cat >"$1.conf" <<END
-name = "$1";
-entrypoint = "$2 # {x}";
-searcher = { metric = "loss"; $3 };
-hyperparameters = { x = { type = "float"; minval = 0; maxval = 1; }; };
-resources = { workers = 2; };
-worker = { heartbeat = 1; lease = 4; grace = 5; };
-END
+    write_conf "$1" "\"$2 # {x}\"" "$3" 'worker = { heartbeat = 1; lease = 4; grace = 5; };'
 }
 
 seconds () { # seconds since boot, which clock changes do not affect

@@ -214,7 +214,7 @@ like "$out" '^broken +n2: no answer: see what srun printed$' "a node that does n
 like "$out" "^broken +n3, n4: /etc/slurm/plugstack.conf.d/10-dl.conf:1: plugin line: 'optinal'" "a finding on two nodes is one line"
 like "$out" '^3 nodes: 1 to change, ' "counted once"
 like "$(cat srun.args)" '^--nodelist=n\[1-4\] --nodes=4 ' "all of the list"
-is "$(survey --nodes=4 --json | python3 -c 'import json, sys; print([f["nodes"] for f in json.load(sys.stdin) if f["check"] == "plugin line"], end="")')" "[['n1', 'n3', 'n4']]" "as JSON"
+is "$(survey --nodes=4 --json | json '[f["nodes"] for f in d if f["check"] == "plugin line"], end=""')" "[['n1', 'n3', 'n4']]" "as JSON"
 is "$(survey --nodes=5 | head -n 1)" "broken  2 of 5 nodes: no answer: see what srun printed" "for a number of nodes"
 : >silent
 survey --nodes=4 >out

@@ -499,7 +499,7 @@ if command -v dot >/dev/null; then
     like "$(cat "$work/demo.svg")" '<svg' "as SVG"
 fi
 like "$(dl flow ls)" '^demo-0001 +completed' "dl flow ls"
-is "$(dl flow ls --json | /usr/bin/python3 -c 'import json, sys; print(json.load(sys.stdin)["flows"][0]["state"])')" completed "as JSON"
+is "$(dl flow ls --json | json 'd["flows"][0]["state"]')" completed "as JSON"
 chmod g+w "$work/flows/fail-0001"
 like "$(dl flow resume --local fail 2>&1)" 'others may write to this flow' "a flow in a folder that others can write to does not run"
 chmod g-w "$work/flows/fail-0001"

@@ -5,11 +5,11 @@
 unset DL_FREEZE
 
 conditions () { # conditions NAME: print the job's conditions that are true
-    dl show --json "$1" | python3 -c 'import json, sys; print(*(c["type"] + ":" + c["reason"] for c in json.load(sys.stdin)["conditions"] if c["status"] and c["type"] != "Created"))'
+    dl show --json "$1" | json '*(c["type"] + ":" + c["reason"] for c in d["conditions"] if c["status"] and c["type"] != "Created")'
 }
 
 attempts () {
-    dl show --json "$1" | python3 -c 'import json, sys; print(json.load(sys.stdin)["trials"][0]["attempts"])'
+    dl show --json "$1" | json 'd["trials"][0]["attempts"]'
 }
 
 # ---- a program that knows nothing of dl and continues from its own file
@@ -25,7 +25,7 @@ END
 runs 0 "a job whose program fails twice" dl job --local -- ./steps.sh
 is "$(cat steps-0001/trials/0001/a.*/log | grep '^step' | tr '\n' ' ')" "step 1 step 2 step 3 step 4 step 5 step 6 " "continues from its own file"
 is "$(conditions steps)" "Succeeded:TrainingCompleted" "and has succeeded, without a metric"
-is "$(dl show --json steps | python3 -c 'import json, sys; print(json.load(sys.stdin)["state"])')" completed "its experiment is completed"
+is "$(dl show --json steps | json 'd["state"]')" completed "its experiment is completed"
 is "$(attempts steps)" 3 "after three attempts"
 is "$({ cat out; dl show steps; dl show steps 1; dl ls; } | grep -cE 'loss|nan|metric:')" 0 "nothing names a metric that it does not log"
 like "$(cat out)" '^ *[0-9.]+s  trial 1 +succeeded$' "its end is told"

@@ -4,19 +4,9 @@
 . "$srcdir/tests/lib.sh"
 unset DL_DIR DL_SOCKET
 
-# conf NAME SEARCHER-LINES ENTRYPOINT [MORE]
-conf () {
-    cat >"$1.conf" <<END
-name = "$1";
-entrypoint = $3;
-searcher = { metric = "loss"; $2 };
-hyperparameters = { lr = { type = "float"; minval = 0.1; maxval = 1; }; k = 0.30000000000000004; };
-max_restarts = 0;
-resources = { workers = 2; };
-reproducibility = { experiment_seed = 5; };
-worker = { heartbeat = 1; lease = 60; grace = 30; };
-$4
-END
+conf () { # conf NAME SEARCHER-LINES ENTRYPOINT [MORE]
+    write_conf "$1" "$3" "$2" 'max_restarts = 0;' 'worker = { heartbeat = 1; lease = 60; grace = 30; };' "$4" \
+        'hyperparameters = { lr = { type = "float"; minval = 0.1; maxval = 1; }; k = 0.30000000000000004; };'
 }
 state () { dl ls --all | sed -n "s/^$1 *\([a-z]*\) .*/\1/p"; } # state NAME
 

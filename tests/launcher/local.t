@@ -3,21 +3,9 @@
 # Whole sweeps with local workers and trainers of every kind.
 . "$srcdir/tests/lib.sh"
 
-# conf NAME SEARCHER-LINES ENTRYPOINT [MORE]
-conf () {
-    cat >"$1.conf" <<END
-name = "$1";
-entrypoint = $3;
-searcher = { metric = "loss"; $2 };
-hyperparameters = {
-    lr = { type = "log"; minval = -3; maxval = 0; count = 3; };
-    opt = { name = { type = "categorical"; vals = ["a b", "c'd"]; }; k = 7; };
-};
-resources = { workers = 2; };
-reproducibility = { experiment_seed = 5; };
-worker = { heartbeat = 1; lease = 4; grace = 5; };
-$4
-END
+conf () { # conf NAME SEARCHER-LINES ENTRYPOINT [MORE]
+    write_conf "$1" "$3" "$2" 'worker = { heartbeat = 1; lease = 4; grace = 5; };' "$4" \
+        'hyperparameters = { lr = { type = "log"; minval = -3; maxval = 0; count = 3; }; opt = { name = { type = "categorical"; vals = ["a b", "c'"'"'d"]; }; k = 7; }; };'
 }
 
 # ---- a shell script that calls dl log; hyperparameters as arguments, as variables and in a file

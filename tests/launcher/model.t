@@ -15,7 +15,7 @@ worker = { heartbeat = 1; lease = 30; grace = 5; };
 END
 runs 0 "a sweep with checkpoints" dl run --local exp.conf
 best=$(dl show --trials=1 --columns=trial --csv exp | tail -1)
-json () { # json FILE KEY: print the string or number
+field () { # field FILE KEY: print the string or number
     sed -n "s/^ *\"$2\": \"*\([^\",]*\)\"*,*\$/\1/p" "$1"
 }
 
@@ -30,14 +30,14 @@ is "$(dl model register exp best net)" "net/1 (already registered)" "the same ch
 other=$((best % 6 + 1))
 is "$(dl model register exp $other net)" net/2 "another trial"
 version=models/net/version-0001.json
-digest=$(json $version sha256)
+digest=$(field $version sha256)
 [ "$(sha256sum <"models/.checkpoints/$digest.h5")" = "$digest  -" ]
 ok $? "the version names the checkpoint by its digest"
-is "$(json $version experiment.conf)" "$(sha256sum <exp-0001/experiment.conf | cut -d' ' -f1)" "and the experiment file"
-is "$(json $version trial)" "$best" "and the trial"
+is "$(field $version experiment.conf)" "$(sha256sum <exp-0001/experiment.conf | cut -d' ' -f1)" "and the experiment file"
+is "$(field $version trial)" "$best" "and the trial"
 dl ckpt ls --json "models/.checkpoints/$digest.h5" >ckpt.json
-is "$(json $version step)" "$(json ckpt.json step)" "and the step"
-like "$(json $version value)" '^[0-9.e-]+$' "with the metric there"
+is "$(field $version step)" "$(field ckpt.json step)" "and the step"
+like "$(field $version value)" '^[0-9.e-]+$' "with the metric there"
 is "$(dl model register exp 99 net 2>/dev/null; echo $?)" 3 "no such trial"
 is "$(dl model register --step=7777 exp 1 net 2>/dev/null; echo $?)" 3 "no such step"
 
@@ -105,8 +105,8 @@ is "$(dl model rm net/2 2>&1; echo $?)" "dl: net/2 is production, staging: promo
 kept () { find models/.checkpoints -name "$1*" | wc -l; }
 trial=$((other % 6 + 1)) # none of net's versions
 file=$(grep -lE "\"trial\": $trial,?\$" models/many/version-*.json)
-v=$(json "$file" number)
-third=$(json "$file" sha256)
+v=$(field "$file" number)
+third=$(field "$file" sha256)
 dl model register exp $trial twin >/dev/null
 is "$(kept "$third")" 2 "a checkpoint of two models: each has its own name"
 is "$(dl model register exp $trial twin) $(kept "$third")" "twin/1 (already registered) 2" "none again for an existing one"
@@ -134,7 +134,7 @@ is $? 0 "sha256sum agrees"
 dl ckpt verify first/model.h5 >/dev/null
 is $? 0 "a checkpoint that verifies"
 like "$(cat first/hparams.json)" '"lr": [0-9.e-]+' "its hyperparameters"
-is "$(json first/manifest.json sha256)" "$digest" "the manifest"
+is "$(field first/manifest.json sha256)" "$digest" "the manifest"
 is "$(dl model export net first 2>&1; echo $?)" "dl: first: File exists; name a new folder
 2" "an existing folder is kept"
 file=models/.checkpoints/$digest.h5

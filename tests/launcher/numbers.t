@@ -113,7 +113,7 @@ like "$(cat out)" '^best loss 3.5 \(mean of 2, deviation 0.71\): point 2, trials
 is "$(dl show --csv --columns=trial,point,repeat seeds | tail -n +2 | tr '\n' ' ')" "3,2,0 4,2,1 1,1,0 2,1,1 " "the table has its trials first"
 like "$(dl show seeds)" '^trial +state .* point mean deviation +n +x$' "and the means"
 is "$(dl export seeds | head -n 1 | grep -o 'point,repeat')" point,repeat "dl export has both"
-is "$(dl show --json seeds | python3 -c 'import json, sys; print([(p["point"], p["mean"]["loss"]) for p in json.load(sys.stdin)["points"]])')" "[(1, 4.5), (2, 3.5)]" "--json has the points"
+is "$(dl show --json seeds | json '[(p["point"], p["mean"]["loss"]) for p in d["points"]]')" "[(1, 4.5), (2, 3.5)]" "--json has the points"
 sed 's/"seeds"/"front"/; s/"loss"; repeats/("loss", "size"); repeats/; s/"grid"/"random"; max_trials = 2/' seeds.conf >front.conf
 runs 0 "repeats of several metrics" dl run --local front.conf
 is "$(count front-0001 result)" 4 "two trials of each point"
@@ -137,10 +137,10 @@ like "$(dl wait luck)" "^best $best$" "dl wait"
 like "$(dl best luck)" "^best val_acc 0\.901 .*: point 3, trials 7 to 9 of luck-0001$" "dl best"
 like "$(dl best luck)" "^trial 8 is nearest to the mean: val_acc 0.901$" "and the repeat that represents it"
 like "$(cat note)" "9 trials; best $best\"" "notify"
-is "$(dl best --json luck | python3 -c 'import json, sys; b = json.load(sys.stdin); print(b["point"], b["n"], b["trial"], round(b["metrics"]["val_acc"], 9), b["hyperparameters"])')" \
+is "$(dl best --json luck | json 'd["point"], d["n"], d["trial"], round(d["metrics"]["val_acc"], 9), d["hyperparameters"]')" \
     "3 3 8 0.901 {'lr': 0.3}" "dl best --json"
-is "$(dl show --json luck | python3 -c 'import json, sys; b = json.load(sys.stdin); print(b["best_point"], b["best_n"], b["best_trial"], round(b["best"], 9))')" "3 3 8 0.901" "dl show --json"
-is "$(dl ls --json | python3 -c 'import json, sys; print([e["best"] for e in json.load(sys.stdin)["experiments"] if e["experiment"] == "luck-0001"])')" "['0.901']" "dl ls"
+is "$(dl show --json luck | json 'd["best_point"], d["best_n"], d["best_trial"], round(d["best"], 9)')" "3 3 8 0.901" "dl show --json"
+is "$(dl ls --json | json '[e["best"] for e in d["experiments"] if e["experiment"] == "luck-0001"]')" "['0.901']" "dl ls"
 like "$(dl compare luck luck)" "^luck-0001 +0.901 +8 +0.901 " "dl compare"
 is "$(dl compare --json luck luck | python3 -c 'import json, sys; e = json.load(sys.stdin)["experiments"][0]; print(e["at_budget"] < 0.902, e["area"] < 0.902)')" "True True" "also over time"
 is "$(dl export luck | python3 -c 'import csv, sys; r = list(csv.DictReader(sys.stdin))[1]; print(r["point"], r["best"], round(float(r["mean"]), 4), r["n"])')" "1 0.99 0.6633 3" "dl export has both"
@@ -181,11 +181,11 @@ sed -i "s|FILE|$work/starts|g" rungs.conf
 timeout 300 dl run --local rungs.conf >out 2>&1
 best=$(sed -n 's/^best //p' out)
 like "$best" "^acc 0\.[0-8][0-9]+: trial [0-9]+ at length 9$" "dl run: at the full length ($best)"
-trial=$(dl show --json rungs | python3 -c 'import json, sys; d = json.load(sys.stdin); print(d["best_trial"], d["best_length"])')
+trial=$(dl show --json rungs | json 'd["best_trial"], d["best_length"]')
 is "$trial" "$(echo "$best" | sed -E 's/.*trial ([0-9]+) at length (.*)/\1 \2/')" "dl show --json"
 like "$(dl show rungs)" "^best $best$" "dl show"
 like "$(dl best rungs)" "DL_LENGTH=9 " "dl best trains to that length"
-is "$(dl best --json rungs | python3 -c 'import json, sys; d = json.load(sys.stdin); print(d["trial"], d["length"])')" "$trial" "dl best --json"
+is "$(dl best --json rungs | json 'd["trial"], d["length"]')" "$trial" "dl best --json"
 value=${best#acc }; value=${value%%:*}
 is "$(dl compare --json rungs rungs | python3 -c 'import json, sys; e = json.load(sys.stdin)["experiments"][0]; print(e["best"], e["at_budget"])')" "$value $value" "dl compare"
 is "$(dl show --csv --columns=trial,best,best_length rungs | sed -n 2p)" "${trial% 9},$value,9" "the table has it first"

@@ -4,18 +4,8 @@
 . "$srcdir/tests/lib.sh"
 export DL_HP_left_over=1
 
-# conf NAME SEARCHER-LINES ENTRYPOINT [MORE]
-conf () {
-    cat >"$1.conf" <<END
-name = "$1";
-entrypoint = $3;
-searcher = { metric = "loss"; $2 };
-hyperparameters = { lr = { type = "log"; minval = -3; maxval = 0; }; };
-resources = { workers = 2; };
-reproducibility = { experiment_seed = 5; };
-worker = { heartbeat = 1; lease = 60; grace = 3; };
-$4
-END
+conf () { # conf NAME SEARCHER-LINES ENTRYPOINT [MORE]
+    write_conf "$1" "$3" "$2" 'hyperparameters = { lr = { type = "log"; minval = -3; maxval = 0; }; };' 'worker = { heartbeat = 1; lease = 60; grace = 3; };' "$4"
 }
 
 log () { cat "$1"/log/0*/0*; }
@@ -277,10 +267,6 @@ is "$(events gone-0001 '[(x["op"], x["attempt"], x.get("why")) for x in e if x.g
 like "$(cat gone-0001/trials/0001/asked.2)" '^7_1$' "the one that asks says so"
 is "$(cat asked)" "-j 8.0 -o State -n -P
 -j 7_1 -X -D -n -P -o State" "sacct was called once after each end: for the step before, and the run before"
-
-# ---- a command that exists but cannot be executed
-conf noexec 'name = "random"; max_trials = 1;' '["/"]' 'max_restarts = 0;'
-like "$(dl run --local noexec.conf 2>&1)" 'exit status 126: the command cannot be run' "126 is not 127"
 
 # ---- dl show reports that workers wait for disk space
 conf full 'name = "random"; max_trials = 1;' '["true"]'

@@ -4,14 +4,7 @@
 . "$srcdir/tests/lib.sh"
 
 conf () { # conf NAME SEARCHER-LINES ENTRYPOINT
-    cat >"$1.conf" <<END
-name = "$1";
-entrypoint = $3;
-searcher = { name = "random"; metric = "loss"; $2 };
-hyperparameters = { x = { type = "float"; minval = 0; maxval = 1; }; };
-resources = { workers = 2; };
-worker = { heartbeat = 1; lease = 4; grace = 5; };
-END
+    write_conf "$1" "$3" "name = \"random\"; $2" 'worker = { heartbeat = 1; lease = 4; grace = 5; };'
 }
 
 # ---- a frozen worker; its checks come last

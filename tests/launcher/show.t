@@ -157,7 +157,7 @@ resources = { workers = 1; };
 EOF2
 beside wait dl run --local wait.conf
 wait_for 60 test -e wait-0001/begun
-last () { dl show --json wait | python3 -c 'import json, sys; print(*(c["type"] for c in json.load(sys.stdin)["trials"][0]["conditions"] if c["status"]))'; }
+last () { dl show --json wait | json '*(c["type"] for c in d["trials"][0]["conditions"] if c["status"])'; }
 is "$(last)" "Created Running" "one that trains"
 dl pause wait >out 2>&1
 ended wait

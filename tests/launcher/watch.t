@@ -83,7 +83,7 @@ is "$(sed -nE 's/^(length)? ?([0-9]+) [^ ]*· ?[0-9]+ best .*|^(length)? ?([0-9]
 like "$(cat picture)" '^ [0-9]+ [0-9]+/[0-9]+ █+ [0-9.]+ T - lr=' "a running trial with its newest value"
 like "$(cat picture)" '^failed$' "failures"
 like "$(cat picture)" 'out of memory: tried to allocate 2.5 GiB </script><b>x$' "and their reasons, one line each"
-best=$(dl show --json rungs | python3 -c 'import json, sys; d = json.load(sys.stdin); print(d["best_trial"])')
+best=$(dl show --json rungs | json 'd["best_trial"]')
 like "$(cat picture)" "^ $best\\* [0-9]+/27 " "the best one is marked"
 
 # resizing, ^C, and the terminal's settings

@@ -34,20 +34,11 @@ print("loss = %r" % model["val"])
 PY
 echo 'def loss(lr, epoch): return abs(lr - 0.5) + 0.1 / epoch' >util.py
 conf () { # conf NAME ENTRYPOINT [MORE]
-    cat >"$1.conf" <<CONF
-name = "$1";
-entrypoint = "$2";
-metrics = { pattern = "loss = {loss}"; };
-searcher = { name = "random"; metric = "loss"; max_trials = 8; };
-hyperparameters = { lr = { type = "float"; minval = 0; maxval = 1; }; };
-resources = { workers = 4; };
-worker = { heartbeat = 1; lease = 60; grace = 5; };
-reproducibility = { experiment_seed = 5; };
-$3
-CONF
+    write_conf "$1" "\"$2\"" 'name = "random"; max_trials = 8;' 'metrics = { pattern = "loss = {loss}"; };' 'resources = { workers = 4; };' "$3" \
+        'hyperparameters = { lr = { type = "float"; minval = 0; maxval = 1; }; };'
 }
 values () { # values NAME: print the results of an experiment, by trial
-    dl show --json "$1" | python3 -c 'import json, sys; print(*(t["metric"] for t in json.load(sys.stdin)["trials"]))'
+    dl show --json "$1" | json '*(t["metric"] for t in d["trials"])'
 }
 python=$(command -v python3)
 
@@ -369,6 +360,6 @@ like "$(TMPDIR=$(cat "$work/longest") dl try own.conf 2>&1)" "^dl: $work/tmp/.*0
 # ---- mistakes
 conf wrong 'sh hand.sh {lr}' 'working_folder = "own";'
 dl run --local wrong.conf >"$work/out" 2>&1
-is "$? $(cat "$work/out")" "2 wrong.conf:9: 'working_folder' is \"own\", but must be attempt, trial or shared" "another word"
+is "$? $(cat "$work/out")" "2 wrong.conf:6: 'working_folder' is \"own\", but must be attempt, trial or shared" "another word"
 
 done_testing
