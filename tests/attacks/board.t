@@ -5,17 +5,12 @@
 # or in its place, and holds each port that he can guess; the ranks of the step meet all the same.
 . "$srcdir/tests/lib.sh"
 . "$srcdir/tests/attacks/users.sh"
+. "$srcdir/tests/attacks/ranks.sh"
 [ -f "$PLUGIN" ] || skip_all "the plugin was not built"
-command -v python3 >/dev/null || skip_all "no python3"
-meet=$builddir/tests/runtime/comm/meet
 stub=$builddir/tests/fakes/spank
-network=$srcdir/tests/attacks/network.py
 board=$srcdir/tests/attacks/board.py
 for f in "$meet" "$stub" "$PLUGIN"; do victim test -r "$f" || skip_all "other users may not read $f"; done
-for v in $(env | sed -n 's/^\(\(SLURM\|PMI\|PMIX\|DL_COMM\)[A-Z_]*\)=.*/\1/p') DL_SECRET MASTER_ADDR MASTER_PORT RANK WORLD_SIZE; do unset "$v"; done
 for r in 0 1; do victim mkdir "$victim_home/$r"; done
-both="0 of 2 by tcp over native: 3
-1 of 2 by tcp over native: 3"
 
 # The step that srun starts.  Each rank has its own home directory; both wait for the file go.
 cat >"$work/step" <<'END'
@@ -56,14 +51,10 @@ met () { # met NAME: let the ranks start, and check that they meet
     is "$(cat "$victim_home/0.out" "$victim_home/1.out")" "$both" "$1" || sed 's/^/# /' srun.out "$victim_home/status"
 }
 beside_srun () { # whether the process next to srun listens
-    victim python3 "$network" ports "$victim_id" | tr , '\n' | grep -qx "$port"
+    listens "$port"
 }
 gone () {
     ! beside_srun
-}
-end () { # end JOB: kill its children, because the job itself is a shell
-    pkill -P "$1"
-    wait "$1" 2>/dev/null
 }
 
 # ---- the attacker holds each port that he can guess: those that Slurm reserved, and the 12,000 that a job ID may map to
@@ -113,7 +104,7 @@ for lie in failure address garbage silence; do
 done
 
 # ---- rank 0 cannot listen: the other rank reports why at once
-squat=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+squat=$(free_port)
 rm squat.out
 attacker timeout 400 python3 "$board" squat "$squat-$squat" >squat.out 2>&1 &
 squatter=$!

@@ -4,23 +4,18 @@
 # Another user opens thousands of connections, silent or not, to each port of a job, which continues undisturbed.
 . "$srcdir/tests/lib.sh"
 . "$srcdir/tests/attacks/users.sh"
-command -v python3 >/dev/null || skip_all "no python3"
+. "$srcdir/tests/attacks/ranks.sh"
 steady=$builddir/tests/attacks/steady
-network=$srcdir/tests/attacks/network.py
 for f in "$steady" "$builddir/launcher/dl"; do victim test -x "$f" || skip_all "other users may not run $f"; done
-for v in $(env | sed -n 's/^\(\(SLURM\|PMI\|PMIX\|DL_COMM\)[A-Z_]*\)=.*/\1/p') DL_SECRET MASTER_ADDR MASTER_PORT RANK WORLD_SIZE; do unset "$v"; done
 connections=$(often 3000 80000)
 idle=$(often 600 3000)
 chmod 777 "$work"
 
-ports () { # print the ports at which the victim listens
-    victim python3 "$network" ports "$victim_id"
-}
 ports_are () { # ports_are NUMBER: whether the victim listens at so many ports
-    [ "$(ports | tr , '\n' | grep -c .)" -eq "$1" ]
+    [ "$(ports | grep -c .)" -eq "$1" ]
 }
 flood () { # flood all ports of the victim; idle connections stay open until calm
-    open=$(ports)
+    open=$(ports | paste -sd ,)
     rm -f flood.out
     attacker timeout 500 python3 "$network" flood "$open" "$connections" "$idle" 500 >flood.out 2>&1 &
     flooder=$!
@@ -30,11 +25,10 @@ flooded () {
     wait_for 400 grep -q stayed flood.out
     sed 's/^/# /' flood.out
 }
-calm () { # kill the children of the job, which itself is a shell
-    pkill -P "$flooder"
-    wait "$flooder" 2>/dev/null
+calm () {
+    end "$flooder"
 }
-port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+port=$(free_port)
 rank () { # rank NUMBER GO STOP: run one of two ranks of steady
     victim timeout 600 env RANK="$1" WORLD_SIZE=2 DL_COMM_ADDRESS="127.0.0.1:$port" DL_COMM_NODE="$1" DL_COMM_TIMEOUT=120 \
         "$steady" "$2" "$3" >"$1.out" 2>&1

@@ -4,18 +4,9 @@
 # Another user of the machine tries to join as a rank: the real ranks meet, and ignore the attacker's messages.
 . "$srcdir/tests/lib.sh"
 . "$srcdir/tests/attacks/users.sh"
-command -v python3 >/dev/null || skip_all "no python3"
-meet=$builddir/tests/runtime/comm/meet
-network=$srcdir/tests/attacks/network.py
+. "$srcdir/tests/attacks/ranks.sh"
 victim test -x "$meet" || skip_all "other users may not run $meet"
-for v in $(env | sed -n 's/^\(\(SLURM\|PMI\|PMIX\|DL_COMM\)[A-Z_]*\)=.*/\1/p') DL_SECRET MASTER_ADDR MASTER_PORT RANK WORLD_SIZE; do unset "$v"; done
 
-free_port () {
-    python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
-}
-listens () { # listens PORT: whether the victim listens there
-    victim python3 "$network" ports "$victim_id" | tr , '\n' | grep -qx "$1"
-}
 # Run a rank of two as one of the users, with a timeout and with variables of a Slurm step, which both users know.
 rank () { # rank USER NUMBER SECONDS [NAME=VALUE...]
     who=$1
@@ -25,12 +16,6 @@ rank () { # rank USER NUMBER SECONDS [NAME=VALUE...]
     $who timeout 300 env SLURM_JOB_ID=77 SLURM_STEP_ID=0 RANK="$number" WORLD_SIZE=2 DL_COMM_ADDRESS="127.0.0.1:$port" \
         DL_COMM_TIMEOUT="$seconds" DL_COMM_SHARED=0 "$@" "$meet" 2>&1
 }
-end () { # end JOB: kill its children, because the job itself is a shell
-    pkill -P "$1"
-    wait "$1" 2>/dev/null
-}
-both="0 of 2 by tcp over native: 3
-1 of 2 by tcp over native: 3"
 hosts () { # hosts [NAME=VALUE...]: start rank 0, and wait until it listens
     port=$(free_port)
     rank victim 0 100 "$@" >0.out &

@@ -4,16 +4,9 @@
 # An attacker between two ranks, or at a port where one of them is expected, cannot change a sum or block a port.
 . "$srcdir/tests/lib.sh"
 . "$srcdir/tests/attacks/users.sh"
-command -v python3 >/dev/null || skip_all "no python3"
-meet=$builddir/tests/runtime/comm/meet
+. "$srcdir/tests/attacks/ranks.sh"
 relay=$srcdir/tests/attacks/relay.py
 victim test -x "$meet" || skip_all "other users may not run $meet"
-for v in $(env | sed -n 's/^\(\(SLURM\|PMI\|PMIX\|DL_COMM\)[A-Z_]*\)=.*/\1/p') DL_SECRET MASTER_ADDR MASTER_PORT RANK WORLD_SIZE; do unset "$v"; done
-free_port () { # print a free port
-    python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
-}
-both="0 of 2 by tcp over native: 3
-1 of 2 by tcp over native: 3"
 secret=00112233445566778899aabbccddeeff
 rank () { # rank NUMBER [NAME=VALUE...]: run one rank of two
     number=$1
