@@ -28,8 +28,8 @@ double progress_rate (const struct metric_progress *p);
 double progress_age (const struct metric_progress *p);
 
 /* Read the newest values of the experiment's metrics that the attempt logged.  If it logged none,
- * use an earlier attempt that reached 'length'.  With several metrics, read the values at the last
- * step that has all of them.
+ * use an earlier attempt that reached the length of this one.  With several metrics, read the
+ * values at the last step that has all of them.
  *
  * Returns -1 if there are none.
  */

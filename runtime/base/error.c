@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,7 +45,7 @@ static char *longest_path (char *text, size_t *length)
 }
 
 /* Whether this byte continues a UTF-8 character. */
-static int continues_character (char c)
+static bool continues_character (char c)
 {
     return ((unsigned char)c & 0xc0) == 0x80;
 }

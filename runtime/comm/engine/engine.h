@@ -180,8 +180,9 @@ void *executor_main (void *arg);
  */
 bool executor_help (struct engine *e);
 
-/* batch.c: the three steps of a batch.  pack() and unpack() use only the buffers of the slot and of
- * the tasks.  may_pack() tells whether pack() can run without waiting for a stream.
+/* batch.c: the three steps of a batch.  batch_pack() and batch_unpack() use only the buffers of the
+ * slot and of the tasks.  batch_may_pack() tells whether batch_pack() can run without waiting for a
+ * stream.
  */
 bool batch_may_pack (const struct engine *e, const struct engine_batch *b);
 int batch_pack (struct engine *e, struct engine_batch *b, struct slurmdl_error *err);
