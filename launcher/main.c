@@ -145,7 +145,7 @@ static const struct cmd commands[] = {
 /* clang-format on */
 
 /* What users of other programs may type instead, and the command to suggest. */
-static const char *const others[][2] = {
+static const char *const other_commands[][2] = {
     { "status", "show' or 'ls" },
     { "info", "show" },
     { "results", "show" },
@@ -178,7 +178,7 @@ static int unknown_command (const char *name)
     for (const struct cmd *c = commands; c->name; c++)
         if (c->group != CMD_HIDDEN)
             words[n++] = c->name;
-    meant = other_word (name, others) ?: nearest_word (name, words);
+    meant = other_word (name, other_commands) ?: nearest_word (name, words);
     complain ("unknown command '%s'%s%s%s", name,
               DID_YOU_MEAN (meant, "'", "'", "; see dl --help"));
     return EXIT_USAGE;

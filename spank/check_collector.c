@@ -26,7 +26,7 @@ enum {
     SELF_TEXT = 512
 };
 
-static const char variable[] = "SLURM_DL_GATHER";
+static const char gather_variable[] = "SLURM_DL_GATHER";
 static int collector = -1; /* srun's end of the collector's standard input */
 
 static bool is_check_wanted (const char *level, bool table)
@@ -44,10 +44,10 @@ static void run_collector (spank_t sp, const char *level, bool table)
     const char *args[] = { "gather", level_word (level), table ? "table" : "plain", NULL };
     char line[128];
 
-    unsetenv (variable);
+    unsetenv (gather_variable);
     collector = helper_ask (sp, args, START, line, sizeof (line));
     if (collector >= 0)
-        setenv (variable, line, 1);
+        setenv (gather_variable, line, 1);
     else
         slurm_error ("dl: %s: cannot run %s: %s",
                      is_check_wanted (level, false) ? "--dl-check: each node is checked alone"
@@ -112,6 +112,6 @@ void gather_task (spank_t sp, const char *level, bool table)
                      is_check_wanted (level, false) ? "--dl-check: this node is not checked"
                                                     : "--dl-debug: this node is not in the table",
                      option_command (), status < 0 ? helper_why (errno) : "it did not end well");
-    spank_unsetenv (sp, variable);
+    spank_unsetenv (sp, gather_variable);
     spank_unsetenv (sp, "DL_PLUGIN");
 }

@@ -267,7 +267,7 @@ bool meant_for (spank_t sp, bool named)
 }
 
 /* srun passes variables with this prefix even with --export=NONE. */
-static const char variable[] = "SLURM_DL_POLICY";
+static const char policy_variable[] = "SLURM_DL_POLICY";
 
 bool defaults_are_off (void)
 {
@@ -298,7 +298,7 @@ void defaults_tell (bool any, int ac, char **av)
     bool conditional = false;
     int n;
 
-    unsetenv (variable);
+    unsetenv (policy_variable);
     if (!any)
         return;
     n = snprintf (text, sizeof (text), "%s%s%s", defaults_are_off () ? "off," : "",
@@ -313,7 +313,7 @@ void defaults_tell (bool any, int ac, char **av)
             n += snprintf (text + n, (size_t)(WORD_TEXT - n), " %s", av[i]);
     }
     if (n < WORD_TEXT)
-        setenv (variable, text, 1);
+        setenv (policy_variable, text, 1);
 }
 
 static void add_word (struct defaults_word *w, char *word)
@@ -330,11 +330,11 @@ void defaults_hear (spank_t sp, struct defaults_word *w, int ac, char **av)
     memset (w, 0, offsetof (struct defaults_word, text));
     w->ac = ac;
     w->av = av;
-    w->known = variable_text (sp, variable, w->text, sizeof (w->text)) == 0;
+    w->known = variable_text (sp, policy_variable, w->text, sizeof (w->text)) == 0;
     context_own ()->no_defaults = !w->known;
     if (!w->known)
         return;
-    spank_unsetenv (sp, variable);
+    spank_unsetenv (sp, policy_variable);
     w->ac = 0;
     w->av = w->words;
     for (int i = 0; i < ac && !is_condition (av[i]); i++)

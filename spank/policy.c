@@ -167,7 +167,7 @@ static const struct argument {
     take_f *take;
     size_t offset, size;
     enum argument_scope scope;
-} arguments[] = {
+} policy_arguments[] = {
     /* clang-format off */
     { "when",     NULL,     take_when,    OWN (unused),   OF_ALL },
     { "dl",       NULL,     take_path,    OWN (command),  OF_SITE },
@@ -182,7 +182,7 @@ static const struct argument {
     /* clang-format on */
 };
 
-enum { ARGUMENTS = sizeof (arguments) / sizeof (*arguments) };
+enum { ARGUMENTS = sizeof (policy_arguments) / sizeof (*policy_arguments) };
 
 /* ---- reading ---- */
 
@@ -215,7 +215,7 @@ static int find_argument (const char *arg, int *row)
     memcpy (key, arg, n);
     key[n] = '\0';
     for (int k = 0; k < ARGUMENTS; k++)
-        if ((*row = match_key (&arguments[k], key)) >= 0)
+        if ((*row = match_key (&policy_arguments[k], key)) >= 0)
             return k;
     return -1;
 }
@@ -264,7 +264,7 @@ static int read_argument (struct site_policy *p, const struct step_facts *facts,
 {
     struct site_policy other;
     int row = 0;
-    const struct argument *a = &arguments[find_argument (av[i], &row)];
+    const struct argument *a = &policy_arguments[find_argument (av[i], &row)];
     bool here = a->scope == OF_SITE || argument_holds (a, facts, condition_of (av, i));
     struct target t = { .policy = p, .row = row, .size = a->size };
 

@@ -427,11 +427,11 @@ static void live_beside (struct rollcall *r)
 /* ---- srun ---- */
 
 /* "PORT TOKEN".  Processes of the step get it too (runtime/comm/net/board.h). */
-static const char variable[] = "SLURM_DL_BOARD";
+static const char board_variable[] = "SLURM_DL_BOARD";
 
-static struct rollcall *own; /* this srun's roll call, or NULL */
-static int beside = -1;      /* srun's end of the socket pair with the process */
-static int components;       /* components of a heterogeneous job */
+static struct rollcall *own_rollcall; /* this srun's roll call, or NULL */
+static int beside = -1;               /* srun's end of the socket pair with the process */
+static int components;                /* components of a heterogeneous job */
 static bool in_allocation;
 
 static int bind_to (int fd, int family, int port)
@@ -499,8 +499,8 @@ static void open_rollcall (void)
         return;
     }
     snprintf (where, sizeof (where), "%d %s", r->port, r->token);
-    setenv (variable, where, 1);
-    own = r;
+    setenv (board_variable, where, 1);
+    own_rollcall = r;
 }
 
 /* srun calls this for each component of a heterogeneous job. */
@@ -512,7 +512,7 @@ void rollcall_start (bool wanted)
         components++;
         return;
     }
-    unsetenv (variable); /* left by a step that contains this srun */
+    unsetenv (board_variable); /* left by a step that contains this srun */
     if (!wanted)
         return;
     in_allocation = getenv ("SLURM_JOB_ID") != NULL;
@@ -567,15 +567,15 @@ void rollcall_launch (spank_t sp)
 {
     size_t n = 0;
 
-    if (!own)
+    if (!own_rollcall)
         return;
     for (int row = 0; row < PLUGIN_OPTIONS && n < ASKED_TEXT; row++)
         if (option_is_on (row) && option_is_given (row))
-            n += (size_t)snprintf (own->asked + n, ASKED_TEXT - n, "%s--%s=%s", n ? " " : "",
-                                   plugin_options[row].name, option_value (row));
-    own->launched = true;
+            n += (size_t)snprintf (own_rollcall->asked + n, ASKED_TEXT - n, "%s--%s=%s",
+                                   n ? " " : "", plugin_options[row].name, option_value (row));
+    own_rollcall->launched = true;
     if (!is_alone (sp))
-        start_beside (own);
+        start_beside (own_rollcall);
 }
 
 /* Do not wait if everybody has answered. */
@@ -604,20 +604,20 @@ void rollcall_end (void)
 {
     const char *nodes = getenv ("SLURM_NODELIST");
 
-    if (!own)
+    if (!own_rollcall)
         return;
-    if (snprintf (own->nodes, NODES_TEXT, "%c%s", in_allocation ? '~' : '=', nodes ?: "")
+    if (snprintf (own_rollcall->nodes, NODES_TEXT, "%c%s", in_allocation ? '~' : '=', nodes ?: "")
         >= NODES_TEXT)
-        own->nodes[1] = '\0';
+        own_rollcall->nodes[1] = '\0';
     if (beside >= 0) {
-        end_beside (own);
+        end_beside (own_rollcall);
     } else {
-        read_answers (own);
-        print_rollcall (own, "");
+        read_answers (own_rollcall);
+        print_rollcall (own_rollcall, "");
     }
-    free (own->answers);
-    free (own);
-    own = NULL;
+    free (own_rollcall->answers);
+    free (own_rollcall);
+    own_rollcall = NULL;
 }
 
 /* ---- a task ---- */
@@ -667,11 +667,11 @@ void rollcall_answer (spank_t sp, bool on)
     int port;
 
     if (variable_number (sp, "SLURM_LOCALID") != 0
-        || variable_text (sp, variable, where, sizeof (where)) < 0
+        || variable_text (sp, board_variable, where, sizeof (where)) < 0
         || sscanf (where, "%d %32s", &port, token) != 2)
         return;
     answer_client (sp, token, port, on);
     if (variable_number (sp, "SLURM_STEP_NUM_TASKS") == 1
         && variable_number (sp, "SLURM_HET_SIZE") <= 1)
-        spank_unsetenv (sp, variable);
+        spank_unsetenv (sp, board_variable);
 }

@@ -95,7 +95,7 @@ void inherited_options_clear (void)
 
 enum { BYTES = SECRET_TEXT / 2 };
 
-static const char variable[] = "DL_SECRET";
+static const char secret_variable[] = "DL_SECRET";
 
 int secret_random (char text[SECRET_TEXT])
 {
@@ -114,11 +114,11 @@ static void set_secret (void)
     char text[SECRET_TEXT];
 
     if (secret_random (text) < 0) {
-        unsetenv (variable);
+        unsetenv (secret_variable);
         plugin_complain ("no secret for this step: %s", strerror (errno));
         return;
     }
-    setenv (variable, text, 1);
+    setenv (secret_variable, text, 1);
     explicit_bzero (text, sizeof (text));
 }
 
@@ -133,7 +133,7 @@ void plugin_secret (bool wanted)
         set_secret ();
         made = getpid ();
     } else if (getenv ("SLURM_STEP_ID") && *getenv ("SLURM_STEP_ID"))
-        unsetenv (variable);
+        unsetenv (secret_variable);
 }
 
 /* "n1*4" means n1 four times. */

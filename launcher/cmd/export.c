@@ -129,13 +129,13 @@ static int complain_damaged_results (const struct sweep *s, const struct slurmdl
 /* ---- the command ---- */
 
 /* seconds between two exports with --follow */
-static const double every = 5, least = 0.2, most = 86400;
+static const double export_every = 5, export_least = 0.2, export_most = 86400;
 
 static double pause_of (const struct export_options *opt)
 {
     if (!opt->follow)
         return 0;
-    return opt->seconds > 0 ? fmin (fmax (opt->seconds, least), most) : every;
+    return opt->seconds > 0 ? fmin (fmax (opt->seconds, export_least), export_most) : export_every;
 }
 
 static int put_format (const struct sweep *s, const struct export_format *format,

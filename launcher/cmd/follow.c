@@ -48,12 +48,12 @@ struct follow_view {
     char note[sizeof (((struct executor *)NULL)->note)]; /* the note printed last */
 };
 
-static volatile sig_atomic_t interrupted;
+static volatile sig_atomic_t follow_interrupted;
 
 static void on_follow_interrupt (int sig)
 {
     (void)sig;
-    interrupted = 1;
+    follow_interrupted = 1;
 }
 
 /* ---- the end ---- */
@@ -166,7 +166,7 @@ static void pause_watch (struct follow_view *v)
     if (!v->tty)
         usleep (LOOK_EVERY * 1000);
     else if (screen_wait (LOOK_EVERY / 1e3) == SCREEN_QUIT)
-        interrupted = 1;
+        follow_interrupted = 1;
 }
 
 /* Print why Slurm does not start the job yet. */
@@ -188,7 +188,7 @@ static int follow_until_end (struct follow_view *v, struct slurmdl_error *err)
     int looks = 0;
     int news;
 
-    while (!interrupted && v->s->state == SWEEP_RUNNING && workers) {
+    while (!follow_interrupted && v->s->state == SWEEP_RUNNING && workers) {
         if (!v->tty) {
             changes_print (v->printed, v->s);
             print_queue_note (v);
@@ -247,7 +247,7 @@ int follow (struct sweep *s, struct executor *x, struct changes *printed)
     screen_give_back ();
     if (workers < 0)
         rv = fail (&err);
-    else if (interrupted && s->state == SWEEP_RUNNING) {
+    else if (follow_interrupted && s->state == SWEEP_RUNNING) {
         x->ops->leave (x);
         rv = EXIT_STOPPED;
     } else {
@@ -267,14 +267,14 @@ struct watch_for_workers {
     bool warned; /* the user knows that no worker is active */
 };
 
-static const double look_every = 1;
+static const double wait_every = 1;
 static const double first_look = 5, idle_every = 30; /* between two checks for workers */
 
 static double time_until (double deadline)
 {
     double left = deadline - monotonic ();
 
-    return left < look_every ? left : look_every;
+    return left < wait_every ? left : wait_every;
 }
 
 /* ---- whether workers are active or may start ---- */
@@ -368,7 +368,7 @@ int wait_while_at_work (struct sweep *s)
     struct watch_for_workers w = { 0 };
 
     while (s->state == SWEEP_RUNNING) {
-        usleep ((useconds_t)(look_every * 1e6));
+        usleep ((useconds_t)(wait_every * 1e6));
         if (sweep_sync (s, &err) < 0)
             return fail (&err);
         if (workers_are_gone (s, &w))
@@ -435,11 +435,11 @@ int cmd_wait (const struct command_line *line)
 /* ---- dl watch ---- */
 
 /* seconds between two refreshes, and their limits */
-static const double every = 1, least = 0.2, most = 3600;
+static const double watch_every = 1, watch_least = 0.2, watch_most = 3600;
 
 static double interval (const struct watch_options *opt)
 {
-    return opt->seconds > 0 ? fmin (fmax (opt->seconds, least), most) : every;
+    return opt->seconds > 0 ? fmin (fmax (opt->seconds, watch_least), watch_most) : watch_every;
 }
 
 static int draw_watch (struct picture *p, struct slurmdl_error *err)

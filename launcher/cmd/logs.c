@@ -21,8 +21,8 @@
 #include "runtime/storage/inside.h"
 
 /* in seconds; the log is polled more often than the state of the trial */
-static const double look_every = 0.2;
-static const double ask_every = 1;
+static const double log_every = 0.2;
+static const double state_every = 1;
 
 struct log_reading {
     struct sweep *s;
@@ -128,7 +128,7 @@ static enum follow_step follow_once (struct log_reading *r, bool one, struct slu
 {
     bool ended;
 
-    if (monotonic () - r->asked < ask_every)
+    if (monotonic () - r->asked < state_every)
         return FOLLOW_ON;
     r->asked = monotonic ();
     if (sweep_sync (r->s, err) < 0)
@@ -152,7 +152,7 @@ static int follow_log (struct log_reading *r, bool one, struct slurmdl_error *er
         if (r->fd >= 0 && print_more (r, err) < 0)
             step = FOLLOW_ERROR;
         else if ((step = follow_once (r, one, err)) == FOLLOW_ON)
-            usleep ((useconds_t)(look_every * 1e6));
+            usleep ((useconds_t)(log_every * 1e6));
     }
     return step == FOLLOW_ERROR ? -1 : 0;
 }

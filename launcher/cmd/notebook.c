@@ -529,7 +529,7 @@ static int stop_notebook (const struct command_line *line, const char *folder)
 static const struct notebook_command {
     const char *name;
     int (*run) (const struct command_line *line, const char *folder);
-} commands[] = {
+} notebook_commands[] = {
     { "ls", list_notebooks },
     { "attach", reattach_notebook },
     { "stop", stop_notebook },
@@ -538,7 +538,7 @@ static const struct notebook_command {
 
 void notebook_words (void)
 {
-    for (const struct notebook_command *c = commands; c->name; c++)
+    for (const struct notebook_command *c = notebook_commands; c->name; c++)
         puts (c->name);
 }
 
@@ -551,7 +551,7 @@ int cmd_notebook (const struct command_line *line)
         return fail (&err);
     if (line->nargs == 0 || *line->args[0] == '-')
         return start_notebook (line, folder);
-    for (const struct notebook_command *c = commands; c->name; c++)
+    for (const struct notebook_command *c = notebook_commands; c->name; c++)
         if (!strcmp (c->name, line->args[0]) && line->nargs <= 2)
             return c->run (line, folder);
     complain ("notebook: '%s' is not one of ls, attach [JOB] and stop [JOB]; options for sbatch "

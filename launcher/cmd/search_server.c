@@ -341,11 +341,11 @@ static const struct {
     const struct field *fields;
     int (*read) (struct search_header *h, struct param *p, const struct search_entry *e,
                  struct slurmdl_error *err);
-} types[] = { { "float", number_fields, read_entry_number },
-              { "int", number_fields, read_entry_number },
-              { "categorical", choice_fields, read_entry_choices } };
+} parameter_types[] = { { "float", number_fields, read_entry_number },
+                        { "int", number_fields, read_entry_number },
+                        { "categorical", choice_fields, read_entry_choices } };
 
-enum { TYPES = sizeof (types) / sizeof (*types) };
+enum { TYPES = sizeof (parameter_types) / sizeof (*parameter_types) };
 
 static int read_param (struct search_header *h, const json_t *o, struct slurmdl_error *err)
 {
@@ -356,14 +356,14 @@ static int read_param (struct search_header *h, const json_t *o, struct slurmdl_
 
     if (!json_is_object (o) || !name)
         return header_bad (err, "", "'space' must be a list of objects, each with a 'name'");
-    while (i < TYPES && (!type || strcmp (types[i].name, type)))
+    while (i < TYPES && (!type || strcmp (parameter_types[i].name, type)))
         i++;
     if (i == TYPES)
         return header_bad (err, name, "'type' must be float, int or categorical");
-    if (fields_read (types[i].fields, o, name, &e, err) < 0)
+    if (fields_read (parameter_types[i].fields, o, name, &e, err) < 0)
         return -1;
     h->params[h->n].name = name;
-    if (types[i].read (h, &h->params[h->n], &e, err) < 0)
+    if (parameter_types[i].read (h, &h->params[h->n], &e, err) < 0)
         return -1;
     h->n++;
     return 0;

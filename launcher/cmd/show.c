@@ -179,9 +179,9 @@ struct column_texts {
     bool open; /* texts that are not in the list are valid, too */
 };
 
-static const char *const states[] = { "open",   "paused",        "completed",
-                                      "failed", "stopped early", "rejected" };
-enum { NSTATES = sizeof (states) / sizeof (*states) };
+static const char *const shown_states[] = { "open",   "paused",        "completed",
+                                            "failed", "stopped early", "rejected" };
+enum { NSTATES = sizeof (shown_states) / sizeof (*shown_states) };
 
 /* Collect the texts of all trials, sorted and without duplicates. */
 static void texts_make (struct column_texts *t, const struct sweep *s,
@@ -197,7 +197,7 @@ static void texts_make (struct column_texts *t, const struct sweep *s,
             t->list[n++] = text;
     }
     for (int i = 0; !t->open && i < NSTATES; i++)
-        t->list[n++] = states[i];
+        t->list[n++] = shown_states[i];
     if (n > 0)
         qsort (t->list, (size_t)n, sizeof (*t->list), strings_compare);
     for (long i = 0; i < n; i++)

@@ -21,7 +21,7 @@
 /* Python must not import modules from the current directory, hence the change of
  * sys.path.
  */
-static const char program[] =
+static const char board_program[] =
     "import sys\n"
     "sys.path[:] = [p for p in sys.path if p]\n"
     "try:\n"
@@ -80,7 +80,7 @@ static int serve_tensorboard (char *folder)
 {
     const char *given = getenv ("DL_PYTHON");
     const char *python = given && *given ? given : "python3";
-    char *argv[] = { (char *)python, (char *)"-c", (char *)program, folder, NULL };
+    char *argv[] = { (char *)python, (char *)"-c", (char *)board_program, folder, NULL };
     int status = 0;
     pid_t pid = spawn_tensorboard (argv, 1);
     pid_t ended = -1;

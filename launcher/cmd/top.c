@@ -11,6 +11,7 @@
 
 #include "launcher/cmd/commands.h"
 #include "launcher/config/diagnostics.h"
+#include "launcher/monitor/monitor.h"
 #include "launcher/progress/progress.h"
 #include "launcher/slurm/slurm.h"
 #include "launcher/sweep/find_experiment.h"
@@ -24,8 +25,8 @@
 #include "runtime/base/clock.h"
 
 enum { SQUEUE_TIMEOUT = 20 /* s */ };
-static const double every = 5, least = 1, most = 3600;
-static const double ask_every = 60; /* s between two runs of squeue */
+static const double top_every = 5, top_least = 1, top_most = 3600;
+static const double squeue_every = 60; /* s between two runs of squeue */
 
 struct gpu_row {
     char step[64];       /* "1234.0" */
@@ -86,7 +87,7 @@ static void take_step (const char *path, const struct usage *u, void *arg)
 
     if (!name || lstat (path, &st) < 0 || st.st_uid != geteuid ())
         return;
-    snprintf (r.step, sizeof (r.step), "%.60s", name + 1 + strlen ("dl-monitor-"));
+    snprintf (r.step, sizeof (r.step), "%.60s", name + 1 + strlen (MONITOR_PREFIX));
     name_trial (t, path, r.experiment, sizeof (r.experiment));
     r.device = st.st_dev;
     r.inode = st.st_ino;
@@ -135,7 +136,7 @@ static void find_running_jobs (struct top *t)
 {
     struct slurm_jobs jobs;
 
-    if (t->asked > 0 && monotonic () - t->asked < ask_every)
+    if (t->asked > 0 && monotonic () - t->asked < squeue_every)
         return;
     t->asked = monotonic ();
     strings_free (t->folders);
@@ -326,7 +327,8 @@ static int print_once (struct top *t)
 
 static void top_in_window (struct top *t)
 {
-    double seconds = t->opt->seconds > 0 ? fmin (fmax (t->opt->seconds, least), most) : every;
+    double seconds =
+        t->opt->seconds > 0 ? fmin (fmax (t->opt->seconds, top_least), top_most) : top_every;
     struct screen c;
     enum screen_event event = SCREEN_TIME;
 

@@ -28,12 +28,12 @@
 
 enum { PLACE_MARGIN = 200 };
 
-static volatile sig_atomic_t interrupted;
+static volatile sig_atomic_t try_interrupted;
 
 static void on_try_interrupt (int sig)
 {
     (void)sig;
-    interrupted = 1;
+    try_interrupted = 1;
 }
 
 static int make_place (struct try_run *t, const char *above, struct slurmdl_error *err)
@@ -87,7 +87,7 @@ static void wait_for_output (struct try_run *t)
 /* On ^C, ask the trainer to stop, as a preemption would. */
 static void stop_if_asked (struct try_run *t, double *deadline)
 {
-    if (interrupted && *deadline == 0) {
+    if (try_interrupted && *deadline == 0) {
         trainer_signal (t->trainer, SIGTERM);
         *deadline = monotonic () + (double)t->sweep.exp->worker->grace;
     } else if (*deadline > 0 && monotonic () > *deadline)

@@ -71,13 +71,13 @@ static bool word_is_file_in (const char *dir, const char *name, size_t len)
     return access (path, F_OK) == 0;
 }
 
-static const char between[] = " \t\n;|&()<>\"'=";
+static const char word_breaks[] = " \t\n;|&()<>\"'=";
 
 /* In NAME.MODULE, NAME may be a folder. */
 static bool is_named (const char *dir, const char *text)
 {
-    while (*(text += strspn (text, between))) {
-        size_t len = strcspn (text, between);
+    while (*(text += strspn (text, word_breaks))) {
+        size_t len = strcspn (text, word_breaks);
         size_t first = strcspn (text, " \t\n;|&()<>\"'=./");
         if (word_is_file_in (dir, text, len) || (first > 0 && word_is_file_in (dir, text, first)))
             return true;
@@ -89,8 +89,8 @@ static bool is_named (const char *dir, const char *text)
 /* Note the first script that is named by an absolute path: no copy takes its place. */
 static void note_absolute (struct code_files *c, const char *text)
 {
-    while (!*c->absolute && *(text += strspn (text, between))) {
-        size_t len = strcspn (text, between);
+    while (!*c->absolute && *(text += strspn (text, word_breaks))) {
+        size_t len = strcspn (text, word_breaks);
         if (*text == '/' && len < sizeof (c->absolute) && code_is_script (text, len)) {
             snprintf (c->absolute, sizeof (c->absolute), "%.*s", (int)len, text);
             if (access (c->absolute, F_OK) < 0)

@@ -28,7 +28,7 @@ static const struct member {
     const char *name;
     size_t offset;
     bool is_list, is_of_container;
-} members[] = {
+} software_members[] = {
     { "image",   offsetof (struct software, image),   false, true },
     { "runtime", offsetof (struct software, runtime), false, true },
     { "binds",   offsetof (struct software, binds),   true,  true },
@@ -52,7 +52,7 @@ static void put_list (json_t *o, const char *name, char *const *list)
 
 static void put_members (json_t *o, const struct software *s, bool container)
 {
-    for (const struct member *m = members; m->name; m++) {
+    for (const struct member *m = software_members; m->name; m++) {
         const void *at = (const char *)s + m->offset;
         if (m->is_of_container != container)
             continue;
@@ -102,7 +102,7 @@ static int software_parse (const char *text, struct software *s, char ***folders
         json_decref (o);
         return -1;
     }
-    for (const struct member *m = members; m->name; m++) {
+    for (const struct member *m = software_members; m->name; m++) {
         void *at = (char *)s + m->offset;
         const json_t *v = json_object_get (o, m->name);
         if (m->is_list)
@@ -117,7 +117,7 @@ static int software_parse (const char *text, struct software *s, char ***folders
 
 static void software_free (struct software *s)
 {
-    for (const struct member *m = members; m->name; m++) {
+    for (const struct member *m = software_members; m->name; m++) {
         void *at = (char *)s + m->offset;
         if (m->is_list)
             strings_free (*(char ***)at);

@@ -398,7 +398,7 @@ static bool is_group (const char *path)
 }
 
 /* Names of keys in other programs. */
-static const char *const others[][2] = {
+static const char *const other_groups[][2] = {
     { "direction", "searcher.smaller_is_better" },
     { "maximize", "searcher.smaller_is_better" },
     { "minimize", "searcher.smaller_is_better" },
@@ -462,7 +462,7 @@ static const char *suggestion (const char *path, const char *last)
     const char *found;
     size_t group = strlen (path) - strlen (last), n = 0;
 
-    if ((found = other_word (last, others)))
+    if ((found = other_word (last, other_groups)))
         return found;
     for (const struct key *k = experiment_keys; k->path; k++) {
         const char *dot = strrchr (k->path, '.');

@@ -33,7 +33,7 @@ static const char *const actions[] = {
     NULL,
 };
 
-static const char *const members[] = { "name", "pattern", "action", NULL };
+static const char *const policy_members[] = { "name", "pattern", "action", NULL };
 
 /* Find a word in a list.  Returns its index, or -1 after adding a problem. */
 static int find_policy_word (const config_setting_t *s, const char *what, const char *word,
@@ -54,11 +54,11 @@ static int read_policy_keys (const config_setting_t *group, const char **texts, 
 {
     for (int i = 0; i < config_setting_length (group); i++) {
         const config_setting_t *s = config_setting_get_elem (group, (unsigned)i);
-        int k = find_policy_word (s, "key", config_setting_name (s), members, p);
+        int k = find_policy_word (s, "key", config_setting_name (s), policy_members, p);
         if (k < 0)
             return -1;
         if (!(texts[k] = config_setting_get_string (s))) {
-            problem_at (p, origin_of (s), "'%s': '%s' must be a string", key, members[k]);
+            problem_at (p, origin_of (s), "'%s': '%s' must be a string", key, policy_members[k]);
             return -1;
         }
     }
@@ -68,7 +68,7 @@ static int read_policy_keys (const config_setting_t *group, const char **texts, 
             problem_at (p, origin_of (group),
                         texts[k] ? "'%s': '%s' must have 1 to 64 bytes"
                                  : "'%s': a policy without '%s'",
-                        key, members[k]);
+                        key, policy_members[k]);
             return -1;
         }
     return 0;

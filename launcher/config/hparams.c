@@ -297,8 +297,8 @@ int setting_value (const struct experiment *e, const struct hparam *h, const con
     return -1;
 }
 
-static const char *const builtins[] = { "length",    "trial",    "repeat",      "seed",
-                                        "trial_dir", RESUME_DIR, "attempt_dir", NULL };
+static const char *const hparam_builtins[] = { "length",    "trial",    "repeat",      "seed",
+                                               "trial_dir", RESUME_DIR, "attempt_dir", NULL };
 
 json_t *hparam_json (const struct experiment *e, const struct hparam *h, const double *x)
 {
@@ -561,8 +561,8 @@ static bool is_placeholder (const struct experiment *e, const char *name)
     for (size_t i = 0; i < e->space->nhparams; i++)
         if (!strcmp (e->space->hparams[i].path, name))
             return true;
-    for (size_t i = 0; builtins[i]; i++)
-        if (!strcmp (builtins[i], name))
+    for (size_t i = 0; hparam_builtins[i]; i++)
+        if (!strcmp (hparam_builtins[i], name))
             return true;
     return false;
 }

@@ -30,7 +30,7 @@ static const struct searcher_kind *searcher_kind_of (const char *name)
 /* ---- names ---- */
 
 /* Names of searchers in other programs. */
-static const char *const others[][2] = {
+static const char *const other_searchers[][2] = {
     { "bayes", "gp" },
     { "bayesian", "gp" },
     { "botorch", "gp" },
@@ -63,7 +63,7 @@ static int check_kind (struct origin origin, const char *what, const char *name,
     for (size_t i = 0; i < n; i++)
         snprintf (list + strlen (list), sizeof (list) - strlen (list), "%s%s", i ? ", " : "",
                   names[i]);
-    meant = other_word (name, others) ?: nearest_word (name, names);
+    meant = other_word (name, other_searchers) ?: nearest_word (name, names);
     problem_at (p, origin, "unknown %s \"%s\"; %s%s%s", what, name,
                 meant ? "did you mean \"" : "there are ", meant ? meant : list, meant ? "\"?" : "");
     return -1;

@@ -430,9 +430,8 @@ static void flow_order (struct flow *f, struct problems *p)
 }
 
 /* Names that texts can use besides parameters and steps. */
-static const char *const builtins[] = {
-    "item", "index", "outcome", "failed_steps", "flow_dir", NULL
-};
+static const char *const flow_builtins[] = { "item",         "index",    "outcome",
+                                             "failed_steps", "flow_dir", NULL };
 
 static void add_named_links (struct flow_checking *c, char *const *names, const char *where,
                              enum flow_wait wait)
@@ -460,7 +459,7 @@ static void check_plain_name (const struct flow_checking *c, const char *name, c
     json_t *v;
     size_t n = 0;
 
-    if (json_object_get (c->f->params, name) || strings_contain (builtins, name)) {
+    if (json_object_get (c->f->params, name) || strings_contain (flow_builtins, name)) {
         bool is_item = !strcmp (name, "item") || !strcmp (name, "index");
         bool is_end = !strcmp (name, "outcome") || !strcmp (name, "failed_steps");
         if (is_item && !c->s->foreach)
@@ -469,7 +468,7 @@ static void check_plain_name (const struct flow_checking *c, const char *name, c
             report_unknown_name (c, name, where, words, "only a step with 'on_exit' has it");
         return;
     }
-    for (const char *const *b = builtins; *b; b++)
+    for (const char *const *b = flow_builtins; *b; b++)
         words[n++] = *b;
     json_object_foreach (c->f->params, key, v)
         if (n < sizeof (words) / sizeof (*words) - 1)
@@ -546,7 +545,7 @@ static void check_step_keys (struct flow_checking *c)
         report_wrong_step (c, "when", why.text);
     if (s->on_exit && (s->after || s->after_any || s->after_each))
         report_wrong_step (c, "on_exit", "a step with on_exit comes after all others: no 'after'");
-    if (!strcmp (s->name, "out") || strings_contain (builtins, s->name)
+    if (!strcmp (s->name, "out") || strings_contain (flow_builtins, s->name)
         || json_object_get (c->f->params, s->name))
         report_wrong_step (c, "", "this name is reserved in {}: choose another one");
 }
@@ -567,7 +566,7 @@ void flow_check (struct flow *f, const config_t *cf, struct problems *p)
 {
     struct flow_checking c = { f, cf, NULL, p };
 
-    for (const char *const *b = builtins; *b; b++)
+    for (const char *const *b = flow_builtins; *b; b++)
         if (json_object_get (f->params, *b))
             problem_at (p, origin_of_key (cf, "parameters"), "no parameter can have the name '%s'",
                         *b);

@@ -475,7 +475,7 @@ static int flow_stop (const struct command_line *line)
     return rv;
 }
 
-static const struct subcommand subcommands[] = {
+static const struct subcommand flow_subcommands[] = {
     { "run", "FILE [NAME=VALUE...]", 1, -1, flow_run },
     { "ls", "", 0, 0, flow_ls },
     { "show", "[FLOW [STEP]]", 0, 2, flow_show },
@@ -490,19 +490,19 @@ static const struct subcommand subcommands[] = {
 
 void flow_words (void)
 {
-    subcommand_words (subcommands);
+    subcommand_words (flow_subcommands);
 }
 
 int cmd_flow (const struct command_line *line)
 {
-    const char *words[sizeof (subcommands) / sizeof (*subcommands)] = { 0 };
+    const char *words[sizeof (flow_subcommands) / sizeof (*flow_subcommands)] = { 0 };
     const char *meant;
     size_t n = 0;
-    int rv = subcommand_run ("flow", subcommands, line);
+    int rv = subcommand_run ("flow", flow_subcommands, line);
 
     if (rv >= 0)
         return rv;
-    for (const struct subcommand *w = subcommands; w->name; w++)
+    for (const struct subcommand *w = flow_subcommands; w->name; w++)
         if (!w->hidden)
             words[n++] = w->name;
     meant = nearest_word (line->args[0], words);

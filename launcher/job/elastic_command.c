@@ -116,7 +116,7 @@ static int unit_start (struct elastic *e, long i, struct slurmdl_error *err)
  */
 enum { LONG_RUN = 300, LOOK_MS = 1000, TERM_WAIT = 15 };
 
-static const int watched[] = { SIGCHLD, SIGTERM, SIGINT, SIGHUP };
+static const int elastic_signals[] = { SIGCHLD, SIGTERM, SIGINT, SIGHUP };
 
 /* ---- counting units ---- */
 
@@ -343,8 +343,8 @@ int cmd_elastic (const struct command_line *line)
     int rv = EXIT_FAILED;
 
     sigemptyset (&set);
-    for (size_t i = 0; i < sizeof (watched) / sizeof (*watched); i++)
-        sigaddset (&set, watched[i]);
+    for (size_t i = 0; i < sizeof (elastic_signals) / sizeof (*elastic_signals); i++)
+        sigaddset (&set, elastic_signals[i]);
     sigprocmask (SIG_BLOCK, &set, NULL);
     if (elastic_plan (&e, &err) < 0)
         rv = fail (&err);

@@ -620,7 +620,7 @@ static int verify_checkpoint (const struct command_line *line)
     return v.list && print_ckpt_json (v.list) ? EXIT_IO : v.rv;
 }
 
-static const struct subcommand subcommands[] = {
+static const struct subcommand ckpt_subcommands[] = {
     { "ls", "FILE", 1, 1, ckpt_ls },
     { "verify", "FILE...", 1, -1, verify_checkpoint },
     { "extract", "FILE TENSOR", 2, 2, ckpt_extract },
@@ -632,12 +632,12 @@ static const struct subcommand subcommands[] = {
 
 void ckpt_words (void)
 {
-    subcommand_words (subcommands);
+    subcommand_words (ckpt_subcommands);
 }
 
 int cmd_ckpt (const struct command_line *line)
 {
-    int rv = subcommand_run ("ckpt", subcommands, line);
+    int rv = subcommand_run ("ckpt", ckpt_subcommands, line);
 
     if (rv >= 0)
         return rv;

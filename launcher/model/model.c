@@ -1233,7 +1233,7 @@ static int model_register (const struct command_line *line)
 
 /* ---- the command ---- */
 
-static const struct subcommand subcommands[] = {
+static const struct subcommand model_subcommands[] = {
     { "register", "EXPERIMENT TRIAL NAME", 3, 3, model_register },
     { "ls", "[NAME]", 0, 1, model_ls },
     { "show", "NAME[/VERSION|@STAGE]", 1, 1, model_show },
@@ -1246,12 +1246,12 @@ static const struct subcommand subcommands[] = {
 
 void model_words (void)
 {
-    subcommand_words (subcommands);
+    subcommand_words (model_subcommands);
 }
 
 int cmd_model (const struct command_line *line)
 {
-    int rv = subcommand_run ("model", subcommands, line);
+    int rv = subcommand_run ("model", model_subcommands, line);
 
     if (rv >= 0)
         return rv;

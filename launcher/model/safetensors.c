@@ -27,7 +27,7 @@ enum { HEADER_MAX = 100000000 };
 static const struct {
     enum slurmdl_type type;
     const char *name;
-} types[] = {
+} tensor_types[] = {
     { SLURMDL_BOOL, "BOOL" },       { SLURMDL_U8, "U8" },           { SLURMDL_I8, "I8" },
     { SLURMDL_F8_E5M2, "F8_E5M2" }, { SLURMDL_F8_E4M3, "F8_E4M3" }, { SLURMDL_I16, "I16" },
     { SLURMDL_U16, "U16" },         { SLURMDL_F16, "F16" },         { SLURMDL_BF16, "BF16" },
@@ -36,21 +36,21 @@ static const struct {
     { SLURMDL_U64, "U64" },
 };
 
-enum { TYPES = sizeof (types) / sizeof (*types) };
+enum { TYPES = sizeof (tensor_types) / sizeof (*tensor_types) };
 
 static const char *safetensors_type_name (enum slurmdl_type type)
 {
     for (int i = 0; i < TYPES; i++)
-        if (types[i].type == type)
-            return types[i].name;
+        if (tensor_types[i].type == type)
+            return tensor_types[i].name;
     return NULL;
 }
 
 static int safetensors_type (const char *name, enum slurmdl_type *type)
 {
     for (int i = 0; name && i < TYPES; i++)
-        if (!strcmp (types[i].name, name)) {
-            *type = types[i].type;
+        if (!strcmp (tensor_types[i].name, name)) {
+            *type = tensor_types[i].type;
             return 0;
         }
     return -1;

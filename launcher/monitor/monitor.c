@@ -19,7 +19,6 @@
 #include "launcher/sys/messages.h"
 
 enum { ADVICE = 3, LINE = 512 };
-static const char prefix[] = "dl-monitor-";
 
 /* ---- the folder ---- */
 
@@ -38,7 +37,7 @@ int monitor_folder (char *buf, size_t size, const char *job, const char *step)
 {
     const char *restarts = getenv ("SLURM_RESTART_COUNT");
     bool requeued = restarts && atoi (restarts) > 0;
-    int n = snprintf (buf, size, "%s/%s%s.%s%s%s", monitor_base (), prefix, job, step,
+    int n = snprintf (buf, size, "%s/%s%s.%s%s%s", monitor_base (), MONITOR_PREFIX, job, step,
                       requeued ? "-r" : "", requeued ? restarts : "");
 
     if (n > 0 && (size_t)n < size && n < PATH_MAX - 128)
@@ -49,7 +48,7 @@ int monitor_folder (char *buf, size_t size, const char *job, const char *step)
 
 static int is_step (const struct dirent *e)
 {
-    return !strncmp (e->d_name, prefix, strlen (prefix));
+    return !strncmp (e->d_name, MONITOR_PREFIX, strlen (MONITOR_PREFIX));
 }
 
 /* Find the newest step of JOB, JOB.STEP or, if 'job' is NULL, of any job. */
@@ -64,7 +63,7 @@ static int find_in (const char *dir, const char *job, char *buf, size_t size)
     int rv = -1;
 
     for (int i = 0; i < n; i++) {
-        const char *name = list[i]->d_name + strlen (prefix);
+        const char *name = list[i]->d_name + strlen (MONITOR_PREFIX);
         snprintf (path, sizeof (path), "%s/%s", dir, list[i]->d_name);
         if ((len == 0
              || (!strncmp (name, job, len) && (!name[len] || name[len] == '.' || name[len] == '-')))

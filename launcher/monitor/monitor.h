@@ -21,6 +21,8 @@ struct monitor_options {
     bool json;
 };
 
+#define MONITOR_PREFIX "dl-monitor-"
+
 /* Store the path of a step's directory, dl-monitor-JOB.STEP.  A requeued job adds
  * -rN.  The parent is DL_MONITOR_DIR if set, else the directory of the trial's
  * attempt, else SLURM_SUBMIT_DIR.  srun and its tasks get the same result because

@@ -220,7 +220,7 @@ static const struct {
     const char *key;
     bool prefix; /* 'key' is a prefix */
     int (*check) (const char *value, char *why); /* NULL: is_default() */
-} arguments[] = {
+} plugstack_arguments[] = {
     { "default",     false, NULL },
     { "nccl_dir",    false, is_path_argument },
     { "dl",          false, is_path_argument },
@@ -238,13 +238,14 @@ static const struct {
     { "max_",        true,  is_any_argument },
 };
 /* clang-format on */
-enum { ARGUMENTS = sizeof (arguments) / sizeof (*arguments) };
+enum { ARGUMENTS = sizeof (plugstack_arguments) / sizeof (*plugstack_arguments) };
 
 static bool is_key (int row, const char *key)
 {
-    const char *name = arguments[row].key;
+    const char *name = plugstack_arguments[row].key;
 
-    return arguments[row].prefix ? !strncmp (key, name, strlen (name)) : !strcmp (key, name);
+    return plugstack_arguments[row].prefix ? !strncmp (key, name, strlen (name))
+                                           : !strcmp (key, name);
 }
 
 /* What the plugin does with an argument that it does not understand. */
@@ -266,11 +267,11 @@ static void check_argument (struct site *s, const char *arg)
     where_line_is (s->plugin.at, where);
     snprintf (key, sizeof (key), "%.*s", (int)(value - arg), arg);
     for (int i = 0; i < ARGUMENTS; i++) {
-        keys[i] = arguments[i].key;
+        keys[i] = plugstack_arguments[i].key;
         if (!*value || !is_key (i, key))
             continue;
-        if ((arguments[i].check ? arguments[i].check (value + 1, why)
-                                : is_default (key, value + 1, why))
+        if ((plugstack_arguments[i].check ? plugstack_arguments[i].check (value + 1, why)
+                                          : is_default (key, value + 1, why))
             < 0)
             site_report (s, CHANGE, where, "%s: %s; %s", arg, why, effect (!strcmp (key, "when")));
         return;

@@ -584,7 +584,7 @@ void doctor_tres (struct site *s)
 static const struct {
     const char *key, *word, *advice;
     enum doctor_severity severity;
-} values[] = {
+} config_values[] = {
     { "AuthType", "none", "anyone can impersonate any user, even root: set AuthType=auth/munge", CHANGE },
     { "PreemptMode", "SUSPEND", "a suspended job keeps its GPU memory, which the next job then lacks: set PreemptMode=REQUEUE", CHANGE },
     { "PreemptMode", "CANCEL", "Slurm does not requeue preempted jobs: set PreemptMode=REQUEUE", HINT },
@@ -663,10 +663,10 @@ static void expect_container_settings (struct site *s)
 
 void doctor_values (struct site *s)
 {
-    for (size_t i = 0; i < sizeof (values) / sizeof (*values); i++)
-        if (site_has (s, values[i].key, values[i].word))
-            site_report (s, values[i].severity, site_here (s, values[i].key), "%s: %s",
-                         values[i].key, values[i].advice);
+    for (size_t i = 0; i < sizeof (config_values) / sizeof (*config_values); i++)
+        if (site_has (s, config_values[i].key, config_values[i].word))
+            site_report (s, config_values[i].severity, site_here (s, config_values[i].key),
+                         "%s: %s", config_values[i].key, config_values[i].advice);
     for (size_t i = 0; i < sizeof (bounds) / sizeof (*bounds); i++) {
         long n = site_number (s, bounds[i].key);
         if (n >= 0 && n < bounds[i].least)

@@ -729,7 +729,7 @@ static int gpu_product_measure (struct gpu_product *g)
 /* ---- memory ---- */
 
 /* The CUDA driver has had these names since CUDA 3.2. */
-static struct cuda {
+static struct cuda_calls {
     int (*init) (unsigned);
     int (*count) (int *);
     int (*get) (int *, int);
@@ -747,11 +747,11 @@ static struct cuda {
     int (*pin) (void **, size_t, unsigned);
     int (*unpin) (void *);
     int (*finish) (void);
-} cuda;
+} cuda_calls;
 
 /* clang-format off */
-#define AT(member) offsetof (struct cuda, member)
-static const struct symbol symbols[] = {
+#define AT(member) offsetof (struct cuda_calls, member)
+static const struct symbol cuda_symbols[] = {
     { "cuInit",                      AT (init) },
     { "cuDeviceGetCount",            AT (count) },
     { "cuDeviceGet",                 AT (get) },
@@ -793,9 +793,9 @@ static int compare_patterns (const struct gpu_memory *m, bool *same)
 
     *same = true;
     for (size_t i = 0; rv == 0 && i < sizeof (patterns) / sizeof (*patterns); i++) {
-        if ((rv = cuda.set (m->a, patterns[i], m->size / 4)) != 0
-            || (rv = cuda.copy (m->b, m->a, m->size)) != 0
-            || (rv = cuda.fetch (m->host, m->b, m->size)) != 0)
+        if ((rv = cuda_calls.set (m->a, patterns[i], m->size / 4)) != 0
+            || (rv = cuda_calls.copy (m->b, m->a, m->size)) != 0
+            || (rv = cuda_calls.fetch (m->host, m->b, m->size)) != 0)
             return rv;
         for (size_t k = 0; k < m->size / 4; k++)
             *same &= m->host[k] == patterns[i];
@@ -807,17 +807,17 @@ static int compare_patterns (const struct gpu_memory *m, bool *same)
 
 static int copy_on_gpu (const struct gpu_memory *m)
 {
-    return cuda.copy (m->b, m->a, m->size);
+    return cuda_calls.copy (m->b, m->a, m->size);
 }
 
 static int fetch_memory (const struct gpu_memory *m)
 {
-    return cuda.fetch (m->host, m->a, m->size);
+    return cuda_calls.fetch (m->host, m->a, m->size);
 }
 
 static int send_back (const struct gpu_memory *m)
 {
-    return cuda.send (m->a, m->host, m->size);
+    return cuda_calls.send (m->a, m->host, m->size);
 }
 
 /* clang-format off */
@@ -844,13 +844,13 @@ static void put_rate (const struct check_place *p, const struct gpu_memory *m, c
 static int time_rounds (const struct gpu_memory *m, const struct gpu_rate *r, double *time)
 {
     double start;
-    int rv = cuda.finish ();
+    int rv = cuda_calls.finish ();
 
     start = monotonic ();
     for (int i = 0; rv == 0 && i < ROUNDS; i++)
         rv = r->once (m);
     if (rv == 0)
-        rv = cuda.finish ();
+        rv = cuda_calls.finish ();
     *time = fmin (*time, monotonic () - start);
     return rv;
 }
@@ -872,13 +872,13 @@ static int measure_copy_rate (const struct check_place *p, const struct gpu_memo
 /* Multiply random matrices: with zeros, a GPU is faster than in any training. */
 static int multiply (const struct check_place *p, const struct gpu_memory *m)
 {
-    struct gpu_product g = { m->a, m->a + m->size / 2, m->b, .finish = cuda.finish };
+    struct gpu_product g = { m->a, m->a + m->size / 2, m->b, .finish = cuda_calls.finish };
     int rv;
 
     for (g.n = PRODUCT_MAX; g.n * g.n * 4 > m->size; g.n /= 2)
         ;
     gpu_product_fill (m->host, m->size);
-    if ((rv = cuda.send (m->a, m->host, m->size)) != 0)
+    if ((rv = cuda_calls.send (m->a, m->host, m->size)) != 0)
         return rv;
     if (gpu_product_measure (&g) == 0)
         put_rate (p, m, "GPU product", g.rate);
@@ -916,7 +916,7 @@ static int pin_host_memory (struct gpu_memory *m)
 {
     int rv;
 
-    while ((rv = cuda.pin ((void **)&m->host, m->size, 0)) != 0 && m->size > 1 << 20)
+    while ((rv = cuda_calls.pin ((void **)&m->host, m->size, 0)) != 0 && m->size > 1 << 20)
         m->size /= 2;
     return rv;
 }
@@ -926,15 +926,15 @@ static int test_memory (const struct check_place *p, const char *bus, size_t siz
     struct gpu_memory m = { .bus = bus, .size = size };
     int rv;
 
-    if ((rv = pin_host_memory (&m)) == 0 && (rv = cuda.alloc (&m.a, m.size)) == 0
-        && (rv = cuda.alloc (&m.b, m.size)) == 0)
+    if ((rv = pin_host_memory (&m)) == 0 && (rv = cuda_calls.alloc (&m.a, m.size)) == 0
+        && (rv = cuda_calls.alloc (&m.b, m.size)) == 0)
         rv = test_gpu_memory (p, &m);
     if (m.a)
-        cuda.free (m.a);
+        cuda_calls.free (m.a);
     if (m.b)
-        cuda.free (m.b);
+        cuda_calls.free (m.b);
     if (m.host)
-        cuda.unpin (m.host);
+        cuda_calls.unpin (m.host);
     return rv;
 }
 
@@ -945,13 +945,13 @@ static void test_device (const struct check_place *p, int i)
     void *context = NULL;
     int device, rv;
 
-    if (cuda.get (&device, i) != 0)
+    if (cuda_calls.get (&device, i) != 0)
         return;
-    if (cuda.bus (bus, sizeof (bus), device) != 0)
+    if (cuda_calls.bus (bus, sizeof (bus), device) != 0)
         snprintf (bus, sizeof (bus), "number %d", i);
     check_stage (p, "GPU %s", bus);
-    if ((rv = cuda.retain (&context, device)) == 0 && (rv = cuda.use (context)) == 0
-        && (rv = cuda.memory (&available, &total)) == 0) {
+    if ((rv = cuda_calls.retain (&context, device)) == 0 && (rv = cuda_calls.use (context)) == 0
+        && (rv = cuda_calls.memory (&available, &total)) == 0) {
         while (size > 1 << 20 && 3 * size > available)
             size /= 2;
         rv = test_memory (p, bus, size);
@@ -959,7 +959,7 @@ static void test_device (const struct check_place *p, int i)
     if (rv != 0)
         check_finding (p, SEVERITY_BAD, "GPU %s: cannot compute (CUDA error %d)", bus, rv);
     if (context)
-        cuda.release (device);
+        cuda_calls.release (device);
 }
 
 void check_copy (const struct check_place *p)
@@ -970,9 +970,9 @@ void check_copy (const struct check_place *p)
     if (gpus_none ())
         return;
     check_stage (p, "the driver");
-    if (symbols_load (&cuda, dlopen ("libcuda.so.1", RTLD_NOW | RTLD_LOCAL), symbols))
+    if (symbols_load (&cuda_calls, dlopen ("libcuda.so.1", RTLD_NOW | RTLD_LOCAL), cuda_symbols))
         return;
-    if ((rv = cuda.init (0)) != 0 || (rv = cuda.count (&n)) != 0) {
+    if ((rv = cuda_calls.init (0)) != 0 || (rv = cuda_calls.count (&n)) != 0) {
         check_finding (p, SEVERITY_BAD, "GPUs: cannot initialize CUDA (error %d)", rv);
         return;
     }

@@ -14,8 +14,6 @@
 #include "launcher/sweep/queries.h"
 #include "runtime/storage/inside.h"
 
-static const char prefix[] = "dl-monitor-";
-
 static double newest_sample_time (const struct usage *u)
 {
     double time = -INFINITY;
@@ -46,7 +44,7 @@ void monitored_steps (const char *dir,
     struct usage u;
 
     while (d && (e = readdir (d))) {
-        if (strncmp (e->d_name, prefix, strlen (prefix)))
+        if (strncmp (e->d_name, MONITOR_PREFIX, strlen (MONITOR_PREFIX)))
             continue;
         snprintf (path, sizeof (path), "%s/%s", dir, e->d_name);
         if (usage_read_since (&u, path, now - GPU_WINDOW, NULL) < 0)

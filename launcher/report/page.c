@@ -1128,7 +1128,7 @@ static int page_put (FILE *f, const struct report_data *d, struct slurmdl_error 
 /* ---- the command ---- */
 
 /* seconds between two updates with --watch, and their limits */
-static const double every = 15, least = 0.2, most = 86400;
+static const double refresh_every = 15, refresh_least = 0.2, refresh_most = 86400;
 
 struct report_job {
     struct sweep **list;
@@ -1253,7 +1253,8 @@ int cmd_report (const struct command_line *line)
     struct slurmdl_error err = { "" };
     int rv;
 
-    j.seconds = opt->seconds > 0 ? fmin (fmax (opt->seconds, least), most) : every;
+    j.seconds =
+        opt->seconds > 0 ? fmin (fmax (opt->seconds, refresh_least), refresh_most) : refresh_every;
     if (!asset_template) {
         complain ("this dl was built without D3, which dl report needs: "
                   "install node-d3 and build again");

@@ -370,7 +370,7 @@ static void read_attempt_usage (struct gpu_use *u, const struct report *r, size_
               of->number);
     d = opendir (dir);
     while (d && (e = readdir (d))) {
-        if (strncmp (e->d_name, "dl-monitor-", 11))
+        if (strncmp (e->d_name, MONITOR_PREFIX, strlen (MONITOR_PREFIX)))
             continue;
         snprintf (step, sizeof (step), "%s/%s", dir, e->d_name);
         read_step_usage (u, r, i, step);

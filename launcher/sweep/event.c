@@ -27,7 +27,7 @@ struct event_member {
     bool (*fits) (const char *value); /* checks what dl puts into a command or path; or NULL */
 };
 
-static const char *const names[EVENT_OPS] = {
+static const char *const event_names[EVENT_OPS] = {
     [EVENT_CREATE] = "create",   [EVENT_BEGIN] = "begin",       [EVENT_REPORT] = "report",
     [EVENT_RESULT] = "result",   [EVENT_FAIL] = "fail",         [EVENT_LOST] = "lost",
     [EVENT_PARK] = "park",       [EVENT_REJECT] = "reject",     [EVENT_EXIT] = "exit",
@@ -94,7 +94,7 @@ static bool is_words (const char *text)
 
 /* In the order in which an entry lists them. */
 /* clang-format off */
-static const struct event_member members[] = {
+static const struct event_member event_members[] = {
     { "time",        REAL,    AT (time),        ALL },
     { "by",          TEXT,    AT (by),          ALL },
     { "step",        TEXT,    AT (step),        STEPS, member_is_word },
@@ -149,11 +149,11 @@ static const struct event_member members[] = {
     { "left",        JSON,    AT (json),        OP (DONE) },
 };
 /* clang-format on */
-enum { MEMBERS = sizeof (members) / sizeof (*members) };
+enum { MEMBERS = sizeof (event_members) / sizeof (*event_members) };
 
 const char *event_name (enum event_op op)
 {
-    return names[op];
+    return event_names[op];
 }
 
 double event_clock (void)
@@ -220,10 +220,10 @@ json_t *event_json (const struct event *e)
     json_t *o = json_object ();
     json_t *v;
 
-    json_object_set_new (o, "op", json_string (names[e->op]));
+    json_object_set_new (o, "op", json_string (event_names[e->op]));
     for (int i = 0; i < MEMBERS; i++)
-        if (op_has_member (e->op, &members[i]) && (v = member_json (e, &members[i])))
-            json_object_set_new (o, members[i].name, v);
+        if (op_has_member (e->op, &event_members[i]) && (v = member_json (e, &event_members[i])))
+            json_object_set_new (o, event_members[i].name, v);
     return o;
 }
 
@@ -273,16 +273,16 @@ int event_read (const json_t *json, struct event *e)
     const char *op = json_string_value (json_object_get (json, "op"));
 
     *e = (struct event){ .op = 0 };
-    while (op && e->op < EVENT_OPS && strcmp (names[e->op], op))
+    while (op && e->op < EVENT_OPS && strcmp (event_names[e->op], op))
         e->op++;
     if (!op || e->op == EVENT_OPS) {
         errno = EINVAL;
         return -1;
     }
     for (int i = 0; i < MEMBERS; i++) {
-        const json_t *v = json_object_get (json, members[i].name);
-        if (op_has_member (e->op, &members[i]))
-            read_event_member (v, e, &members[i]);
+        const json_t *v = json_object_get (json, event_members[i].name);
+        if (op_has_member (e->op, &event_members[i]))
+            read_event_member (v, e, &event_members[i]);
     }
     return 0;
 }
@@ -301,11 +301,11 @@ const char *event_unfit (const struct event *e)
 {
     for (int i = 0; i < MEMBERS; i++) {
         const char *text;
-        if (!members[i].fits || !op_has_member (e->op, &members[i]))
+        if (!event_members[i].fits || !op_has_member (e->op, &event_members[i]))
             continue;
-        text = *(char *const *)member_at (e, &members[i]);
-        if (text && !members[i].fits (text))
-            return members[i].name;
+        text = *(char *const *)member_at (e, &event_members[i]);
+        if (text && !event_members[i].fits (text))
+            return event_members[i].name;
     }
     return e->op == EVENT_CREATE ? create_lacks (e) : NULL;
 }
@@ -381,8 +381,8 @@ void event_pack (struct packed *p, const struct event *e)
 
     pack_bytes (p, &op, sizeof (op));
     for (int i = 0; i < MEMBERS; i++)
-        if (op_has_member (e->op, &members[i]))
-            pack_member (p, e, &members[i]);
+        if (op_has_member (e->op, &event_members[i]))
+            pack_member (p, e, &event_members[i]);
 }
 
 void packed_free (struct packed *p)
@@ -475,8 +475,8 @@ enum unpacked event_unpack (const char *data, size_t size, size_t *where, struct
     op = take_packed_word (&c);
     *e = (struct event){ .op = (enum event_op)op };
     for (int i = 0; i < MEMBERS && !c.bad && op < EVENT_OPS; i++)
-        if (op_has_member (e->op, &members[i]))
-            unpack_member (&c, e, &members[i]);
+        if (op_has_member (e->op, &event_members[i]))
+            unpack_member (&c, e, &event_members[i]);
     *where = c.at;
     if (!c.bad && op < EVENT_OPS)
         return UNPACK_EVENT;
@@ -489,8 +489,8 @@ uint64_t event_layout (void)
     uint64_t hash = XXH64 (&(uint16_t){ 1 }, sizeof (uint16_t), EVENT_OPS);
 
     for (int i = 0; i < MEMBERS; i++) {
-        uint32_t what[2] = { (uint32_t)members[i].type, members[i].ops };
-        hash = XXH64 (members[i].name, strlen (members[i].name), hash);
+        uint32_t what[2] = { (uint32_t)event_members[i].type, event_members[i].ops };
+        hash = XXH64 (event_members[i].name, strlen (event_members[i].name), hash);
         hash = XXH64 (what, sizeof (what), hash);
     }
     return hash;

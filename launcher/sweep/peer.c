@@ -291,7 +291,7 @@ const char *peer_claimant (struct peer_membership *p, long trial, long attempt)
 /* ---- who is dead ---- */
 
 /* Seconds between two reads of a worker's file, at least ... */
-static const double look_every = 1;
+static const double peer_every = 1;
 
 /* ... and the most files that are read in a second.  Among a thousand workers, each would otherwise
  * do little else, and never win the race for an entry.
@@ -379,7 +379,7 @@ static double look_interval (const struct peer_membership *p, int64_t lease)
 {
     double interval = fmin ((double)p->alive / LOOKS_MAX, (double)lease / 4);
 
-    return fmax (interval, look_every);
+    return fmax (interval, peer_every);
 }
 
 /* A fictitious time of the last check: with few workers the next one is due now, with many at a
@@ -390,7 +390,7 @@ static double first_turn (const struct peer_membership *p, const char *nonce, in
     unsigned random = 0;
 
     if (p->alive <= LOOKS_MAX)
-        return -look_every;
+        return -peer_every;
     sscanf (nonce, "%4x", &random);
     return monotonic () - look_interval (p, lease) * random / 65536;
 }

@@ -13,7 +13,7 @@
 #define AT(member) offsetof (struct nvml, member)
 
 /* clang-format off */
-static const struct symbol symbols[] = {
+static const struct symbol nvml_symbols[] = {
     { "nvmlInit_v2",                               AT (init) },
     { "nvmlDeviceGetCount_v2",                     AT (count) },
     { "nvmlDeviceGetHandleByIndex_v2",             AT (handle) },
@@ -65,7 +65,7 @@ int nvml_load (struct nvml *n, struct slurmdl_error *err)
         errno = ENOENT;
         return errorf (err, "libnvidia-ml.so.1 is not installed");
     }
-    if (!symbols_load (n, n->library, symbols))
+    if (!symbols_load (n, n->library, nvml_symbols))
         return 0;
     dlclose (n->library);
     n->library = NULL;

@@ -14,7 +14,7 @@
 #include "runtime/base/error.h"
 
 /* Do not let Python import modules from the current directory. */
-static const char program[] =
+static const char python_probe[] =
     "import sys\n"
     "sys.path[:] = [p for p in sys.path if p]\n"
     "try:\n"
@@ -45,7 +45,7 @@ pid_t python_start (const char *module, char *const *args, int in, struct slurmd
     argv = xcalloc (n + 5, sizeof (*argv));
     argv[0] = (char *)python_name ();
     argv[1] = (char *)"-c";
-    argv[2] = (char *)program;
+    argv[2] = (char *)python_probe;
     argv[3] = (char *)module;
     memcpy (argv + 4, args, n * sizeof (*argv));
     /* a child that outlived this process would write concurrently with the next one */

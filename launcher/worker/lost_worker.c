@@ -63,7 +63,7 @@ static const struct {
     const char *state;
     const char *why;
     enum condition_reason cause;
-} states[] = {
+} end_states[] = {
     { "OUT_OF_MEMORY", "Slurm killed its worker because memory ran out", REASON_OUT_OF_MEMORY },
     { "NODE_FAIL",     "its worker's node failed" },
     { "BOOT_FAIL",     "its worker's node failed" },
@@ -106,10 +106,10 @@ void worker_exit_ask (const char *slot, struct worker_exit *l)
     if (job_of_slot (task, sizeof (task), slot) < 0)
         return;
     slurm_job_state (task, state);
-    for (int i = 0; states[i].state; i++)
-        if (!strcmp (state, states[i].state)) {
-            l->cause = states[i].cause;
-            snprintf (l->why, sizeof (l->why), "%s: %s", state, states[i].why);
+    for (int i = 0; end_states[i].state; i++)
+        if (!strcmp (state, end_states[i].state)) {
+            l->cause = end_states[i].cause;
+            snprintf (l->why, sizeof (l->why), "%s: %s", state, end_states[i].why);
         }
 }
 

@@ -14,9 +14,9 @@
 static const char *const signs_of_cuda[] = { "libcuda.so.1", "libcudart.so.13", "libcudart.so.12",
                                              "libcudart.so.11.0" };
 
-static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_once_t device_memory_once = PTHREAD_ONCE_INIT;
 static atomic_bool found;
-static const struct memory_ops *cuda;
+static const struct memory_ops *cuda_ops;
 
 static bool process_has_cuda (void)
 {
@@ -40,7 +40,7 @@ static void load_cuda_module (void)
     snprintf (path, sizeof (path), "%s/slurmdl-cuda.so",
               environment_text ("DL_BACKEND_DIR", PKGLIBDIR));
     if ((h = dlopen (path, RTLD_NOW | RTLD_LOCAL)))
-        cuda = dlsym (h, "slurmdl_memory_cuda");
+        cuda_ops = dlsym (h, "slurmdl_memory_cuda");
 }
 
 static int read_loads (struct dl_phdr_info *info, size_t size, void *loads)
@@ -65,7 +65,7 @@ static bool find_cuda (void)
         atomic_store (&looked_at, loads);
         return false;
     }
-    pthread_once (&once, load_cuda_module);
+    pthread_once (&device_memory_once, load_cuda_module);
     atomic_store_explicit (&found, true, memory_order_release);
     return true;
 }
@@ -74,5 +74,5 @@ const struct memory_ops *memory_ops_of (const void *p)
 {
     if (!atomic_load_explicit (&found, memory_order_acquire) && !find_cuda ())
         return NULL;
-    return cuda && cuda->is_device (p) ? cuda : NULL;
+    return cuda_ops && cuda_ops->is_device (p) ? cuda_ops : NULL;
 }

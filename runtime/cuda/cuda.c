@@ -139,17 +139,17 @@ struct mark {
     struct mark *next;
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t cuda_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct mark *spare[DEVICES_MAX];
 
 static struct mark *take_spare (int device)
 {
     struct mark *m;
 
-    pthread_mutex_lock (&lock);
+    pthread_mutex_lock (&cuda_lock);
     if ((m = spare[device]))
         spare[device] = m->next;
-    pthread_mutex_unlock (&lock);
+    pthread_mutex_unlock (&cuda_lock);
     return m;
 }
 
@@ -157,10 +157,10 @@ static void unmark (struct memory_mark *shown)
 {
     struct mark *m = (struct mark *)shown;
 
-    pthread_mutex_lock (&lock);
+    pthread_mutex_lock (&cuda_lock);
     m->next = spare[m->device];
     spare[m->device] = m;
-    pthread_mutex_unlock (&lock);
+    pthread_mutex_unlock (&cuda_lock);
 }
 
 /* The caller has made 'device' current. */

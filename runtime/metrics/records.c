@@ -275,7 +275,7 @@ ABSOLUTE (from_c128, double)
 static const struct {
     void (*convert) (const void *from, size_t n, double *to);
     size_t size;
-} types[] = {
+} record_types[] = {
     [SLURMDL_I8] = { from_i8, 1 },     [SLURMDL_U8] = { from_u8, 1 },
     [SLURMDL_I16] = { from_i16, 2 },   [SLURMDL_U16] = { from_u16, 2 },
     [SLURMDL_I32] = { from_i32, 4 },   [SLURMDL_U32] = { from_u32, 4 },
@@ -287,7 +287,7 @@ static const struct {
     [SLURMDL_F8_E5M2] = { from_e5m2, 1 },
 };
 /* clang-format on */
-enum { TYPES = sizeof (types) / sizeof (*types) };
+enum { TYPES = sizeof (record_types) / sizeof (*record_types) };
 
 struct sample_summary {
     double min, max, sum, mean, squares;
@@ -335,9 +335,9 @@ static void each_chunk (struct sample_summary *s,
 
     while (n > 0) {
         size_t k = n < BLOCK ? n : BLOCK;
-        types[type].convert (p, k, block);
+        record_types[type].convert (p, k, block);
         f (s, block, k);
-        p += k * types[type].size;
+        p += k * record_types[type].size;
         n -= k;
     }
 }

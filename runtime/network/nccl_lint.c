@@ -296,7 +296,7 @@ static const struct {
     const char *name;
     bool (*is_wrong) (const struct fabric *f, const char *value);
     const char *why;
-} values[] = {
+} nccl_values[] = {
     { "NCCL_IB_DISABLE",    no_rdma,       "this node has a fabric, which NCCL then does not use" },
     { "NCCL_NET",           socket_module, "this node has a fabric, which NCCL then does not use" },
     { "NCCL_NET",           module_ib,     "this node's fabric is none that NCCL's own module drives" },
@@ -361,11 +361,11 @@ static void lint_value (struct lint *l, const char *e)
     const char *value = strchr (e, '=');
     char why[NCCL_WHY];
 
-    for (size_t i = 0; value && i < sizeof (values) / sizeof (*values); i++) {
-        size_t n = strlen (values[i].name);
-        if (value == e + n && !strncmp (e, values[i].name, n)
-            && values[i].is_wrong (l->f, value + 1)) {
-            add_lint (l, "%.*s=%.64s: %s", (int)n, e, value + 1, values[i].why);
+    for (size_t i = 0; value && i < sizeof (nccl_values) / sizeof (*nccl_values); i++) {
+        size_t n = strlen (nccl_values[i].name);
+        if (value == e + n && !strncmp (e, nccl_values[i].name, n)
+            && nccl_values[i].is_wrong (l->f, value + 1)) {
+            add_lint (l, "%.*s=%.64s: %s", (int)n, e, value + 1, nccl_values[i].why);
             return;
         }
     }
@@ -438,8 +438,8 @@ static bool has_value_line (const char *e)
 {
     size_t n = strcspn (e, "=");
 
-    for (size_t i = 0; i < sizeof (values) / sizeof (*values); i++)
-        if (strlen (values[i].name) == n && !strncmp (e, values[i].name, n))
+    for (size_t i = 0; i < sizeof (nccl_values) / sizeof (*nccl_values); i++)
+        if (strlen (nccl_values[i].name) == n && !strncmp (e, nccl_values[i].name, n))
             return true;
     return false;
 }

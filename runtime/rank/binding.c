@@ -18,7 +18,7 @@ static const struct {
     const char *word;
     size_t flag; /* offset of a bool; 0: the word is a placement */
     enum placement placement;
-} words[] = {
+} binding_table[] = {
     { "closest", 0, PLACE_CLOSEST },
     { "socket",  0, PLACE_SOCKET },
     { "spread",  0, PLACE_SPREAD },
@@ -35,13 +35,13 @@ const char *const bind_words[] = {
 void binding_words (struct binding *b, const char *value)
 {
     b->placement = PLACE_CLOSEST;
-    for (size_t i = 0; i < sizeof (words) / sizeof (*words); i++) {
-        if (!word_listed (value, words[i].word))
+    for (size_t i = 0; i < sizeof (binding_table) / sizeof (*binding_table); i++) {
+        if (!word_listed (value, binding_table[i].word))
             continue;
-        if (words[i].flag)
-            *(bool *)((char *)b + words[i].flag) = true;
+        if (binding_table[i].flag)
+            *(bool *)((char *)b + binding_table[i].flag) = true;
         else
-            b->placement = words[i].placement;
+            b->placement = binding_table[i].placement;
     }
 }
 
@@ -49,8 +49,8 @@ int binding_places (const char *value)
 {
     int n = 0;
 
-    for (size_t i = 0; i < sizeof (words) / sizeof (*words); i++)
-        n += !words[i].flag && word_listed (value, words[i].word);
+    for (size_t i = 0; i < sizeof (binding_table) / sizeof (*binding_table); i++)
+        n += !binding_table[i].flag && word_listed (value, binding_table[i].word);
     return n;
 }
 

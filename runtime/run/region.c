@@ -11,7 +11,7 @@
 #include "runtime/run/run.h"
 #include "runtime/storage/tensor.h"
 
-static const char states[] = "state/";
+static const char state_prefix[] = "state/";
 
 bool regions_shared (const struct regions *r)
 {
@@ -143,7 +143,7 @@ int slurmdl_unprotect (struct slurmdl *run, const char *name)
 
 bool is_state (const char *dataset)
 {
-    return !strncmp (dataset, states, strlen (states));
+    return !strncmp (dataset, state_prefix, strlen (state_prefix));
 }
 
 int state_dataset (const char *name, long rank, char *buf, bool *own)
@@ -152,9 +152,9 @@ int state_dataset (const char *name, long rank, char *buf, bool *own)
     int n;
 
     *own = r != NULL;
-    n = r ? snprintf (buf, DATASET_NAME_SIZE, "%s%.*s%ld%s", states, (int)(r - name), name, rank,
-                      r + 2)
-          : snprintf (buf, DATASET_NAME_SIZE, "%s%s", states, name);
+    n = r ? snprintf (buf, DATASET_NAME_SIZE, "%s%.*s%ld%s", state_prefix, (int)(r - name), name,
+                      rank, r + 2)
+          : snprintf (buf, DATASET_NAME_SIZE, "%s%s", state_prefix, name);
     if (n < DATASET_NAME_SIZE && *name && tensor_name_ok (buf))
         return 0;
     errno = EINVAL;

@@ -24,10 +24,10 @@ static atomic_bool told;     /* the program has asked and got the answer */
 static atomic_bool complete; /* it saved its last step anyway */
 static pid_t process;
 static bool first_rank, at_exit;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static int users;
-static const int watched[] = { SIGTERM, SIGUSR2 };
-enum { WATCHED = sizeof (watched) / sizeof (*watched) };
+static pthread_mutex_t stop_lock = PTHREAD_MUTEX_INITIALIZER;
+static int stop_users;
+static const int stop_signals[] = { SIGTERM, SIGUSR2 };
+enum { WATCHED = sizeof (stop_signals) / sizeof (*stop_signals) };
 static bool installed[WATCHED];
 
 /* SIGTERM overrides earlier requests: Slurm is ending the job. */
@@ -46,10 +46,10 @@ static void install (int i)
     struct sigaction old;
     struct sigaction ours = { .sa_handler = request_end, .sa_flags = SA_RESTART };
 
-    sigaction (watched[i], NULL, &old);
+    sigaction (stop_signals[i], NULL, &old);
     installed[i] = !(old.sa_flags & SA_SIGINFO) && old.sa_handler == SIG_DFL;
     if (installed[i])
-        sigaction (watched[i], &ours, NULL);
+        sigaction (stop_signals[i], &ours, NULL);
 }
 
 static void remove_handler (int i)
@@ -57,10 +57,10 @@ static void remove_handler (int i)
     struct sigaction now;
     struct sigaction none = { .sa_handler = SIG_DFL };
 
-    sigaction (watched[i], NULL, &now);
+    sigaction (stop_signals[i], NULL, &now);
     /* leave a handler that the program has installed since */
     if (installed[i] && !(now.sa_flags & SA_SIGINFO) && now.sa_handler == request_end)
-        sigaction (watched[i], &none, NULL);
+        sigaction (stop_signals[i], &none, NULL);
     installed[i] = false;
 }
 
@@ -140,33 +140,33 @@ static void *await_time_limit (void *arg)
 {
     struct timespec when = { 0 };
 
-    pthread_mutex_lock (&lock);
+    pthread_mutex_lock (&stop_lock);
     while (!limit_closing) {
         double at = job_end - stop_margin - 2 * save_seconds;
         when.tv_sec = at > 0 ? (time_t)at : 0;
-        if (pthread_cond_timedwait (&limit_changed, &lock, &when) == ETIMEDOUT) {
+        if (pthread_cond_timedwait (&limit_changed, &stop_lock, &when) == ETIMEDOUT) {
             request_end (BY_TIME_LIMIT);
             break;
         }
     }
-    pthread_mutex_unlock (&lock);
+    pthread_mutex_unlock (&stop_lock);
     return arg;
 }
 
 void stop_saved (double seconds)
 {
-    pthread_mutex_lock (&lock);
+    pthread_mutex_lock (&stop_lock);
     save_seconds = seconds;
     pthread_cond_broadcast (&limit_changed);
-    pthread_mutex_unlock (&lock);
+    pthread_mutex_unlock (&stop_lock);
 }
 
 /* ---- of a run ---- */
 
 void stop_open (const struct slurmdl *run)
 {
-    pthread_mutex_lock (&lock);
-    if (users++ == 0) {
+    pthread_mutex_lock (&stop_lock);
+    if (stop_users++ == 0) {
         for (int i = 0; i < WATCHED; i++)
             install (i);
         limit_closing = false;
@@ -178,7 +178,7 @@ void stop_open (const struct slurmdl *run)
     process = getpid ();
     if (!at_exit)
         at_exit = on_exit (write_exit_status, NULL) == 0;
-    pthread_mutex_unlock (&lock);
+    pthread_mutex_unlock (&stop_lock);
 }
 
 void stop_reached (const struct slurmdl *run, int64_t step)
@@ -191,8 +191,8 @@ void stop_close (void)
 {
     bool join = false;
 
-    pthread_mutex_lock (&lock);
-    if (--users == 0) {
+    pthread_mutex_lock (&stop_lock);
+    if (--stop_users == 0) {
         for (int i = 0; i < WATCHED; i++)
             remove_handler (i);
         join = limit_watched;
@@ -200,7 +200,7 @@ void stop_close (void)
         limit_closing = true;
         pthread_cond_broadcast (&limit_changed);
     }
-    pthread_mutex_unlock (&lock);
+    pthread_mutex_unlock (&stop_lock);
     if (join)
         pthread_join (limit_thread, NULL);
 }

@@ -35,7 +35,7 @@ static uint32_t crc32c_plain (uint32_t crc, const void *data, size_t n)
 enum { BLOCK = 2048 };
 
 static uint32_t zeros[4][256];
-static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_once_t crc32c_once = PTHREAD_ONCE_INIT;
 
 __attribute__ ((target ("sse4.2"))) static uint64_t crc_run (uint64_t c, const unsigned char *p,
                                                              size_t words)
@@ -91,7 +91,7 @@ __attribute__ ((target ("sse4.2"))) static uint32_t crc32c_sse (uint32_t crc, co
     uint64_t c = ~crc;
 
     if (n >= 3 * BLOCK)
-        pthread_once (&once, make_zeros);
+        pthread_once (&crc32c_once, make_zeros);
     for (; n >= 3 * BLOCK; n -= 3 * BLOCK, p += 3 * BLOCK)
         c = run_three (c, p);
     c = crc_run (c, p, n / 8);

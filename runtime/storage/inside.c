@@ -226,7 +226,7 @@ struct entered {
 };
 
 static struct entered *folders;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t folders_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static struct entered **find_entered (const char *dir)
 {
@@ -242,7 +242,7 @@ int inside_enter (const char *dir)
     size_t n = strlen (dir);
     struct entered *e;
 
-    pthread_mutex_lock (&lock);
+    pthread_mutex_lock (&folders_lock);
     if (!(e = *find_entered (dir)) && (e = malloc (sizeof (*e) + n + 1))) {
         *e = (struct entered){ .next = folders, .len = n };
         memcpy (e->dir, dir, n + 1);
@@ -250,7 +250,7 @@ int inside_enter (const char *dir)
     }
     if (e)
         e->uses++;
-    pthread_mutex_unlock (&lock);
+    pthread_mutex_unlock (&folders_lock);
     return e ? 0 : -1;
 }
 
@@ -259,22 +259,22 @@ void inside_leave (const char *dir)
     struct entered **at;
     struct entered *e;
 
-    pthread_mutex_lock (&lock);
+    pthread_mutex_lock (&folders_lock);
     if ((e = *(at = find_entered (dir))) && --e->uses == 0) {
         *at = e->next;
         free (e);
     }
-    pthread_mutex_unlock (&lock);
+    pthread_mutex_unlock (&folders_lock);
 }
 
 bool inside_has (const char *path)
 {
     bool found = false;
 
-    pthread_mutex_lock (&lock);
+    pthread_mutex_lock (&folders_lock);
     for (const struct entered *e = folders; e && !found; e = e->next)
         found = !strncmp (path, e->dir, e->len) && path[e->len] == '/';
-    pthread_mutex_unlock (&lock);
+    pthread_mutex_unlock (&folders_lock);
     return found;
 }
 

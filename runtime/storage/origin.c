@@ -12,15 +12,15 @@
 #include "runtime/storage/io.h"
 
 /* A user ID of ten digits and a newline follow. */
-static const char words[] = "\nslurm-dl: with data of user ";
-_Static_assert(sizeof (words) - 1 + 10 + 1 == ORIGIN_SIZE, "ORIGIN_SIZE");
+static const char origin_mark[] = "\nslurm-dl: with data of user ";
+_Static_assert(sizeof (origin_mark) - 1 + 10 + 1 == ORIGIN_SIZE, "ORIGIN_SIZE");
 
 static bool read_mark (int fd, uint64_t size, char mark[ORIGIN_SIZE + 1])
 {
     mark[ORIGIN_SIZE] = '\0';
     return size >= ORIGIN_SIZE
            && io_read_at (fd, mark, ORIGIN_SIZE, (off_t)(size - ORIGIN_SIZE)) == 0
-           && !memcmp (mark, words, sizeof (words) - 1);
+           && !memcmp (mark, origin_mark, sizeof (origin_mark) - 1);
 }
 
 uint64_t origin_at (int fd, uint64_t size)
@@ -44,7 +44,7 @@ bool origin_mark_is_own (int fd, uint64_t size, uint32_t *owner)
     *owner = geteuid ();
     if (!read_mark (fd, size, mark))
         return true;
-    id = strtoul (mark + sizeof (words) - 1, &end, 10);
+    id = strtoul (mark + sizeof (origin_mark) - 1, &end, 10);
     *owner = *end == '\n' && id < ORIGIN_OTHERS ? (uint32_t)id : ORIGIN_OTHERS;
     return is_own_id (*owner);
 }
@@ -72,7 +72,7 @@ int origin_put (int fd, uint32_t owner)
 
     if (fstat (fd, &st) < 0)
         return -1;
-    snprintf (mark, sizeof (mark), "%s%010u\n", words, owner);
+    snprintf (mark, sizeof (mark), "%s%010u\n", origin_mark, owner);
     return io_write_at (fd, mark, ORIGIN_SIZE, (off_t)origin_at (fd, (uint64_t)st.st_size));
 }
 

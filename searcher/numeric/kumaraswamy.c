@@ -7,12 +7,12 @@
 /* Powers of numbers nearer to 0 or 1, or their logarithms, would be too large
  * for exp_minus() with a and b up to 10.
  */
-static const double least = 1e-28, most = 1 - 0x1p-53;
+static const double unit_least = 1e-28, unit_most = 1 - 0x1p-53;
 
 INLINE double within (double u)
 {
-    u = u > least ? u : least;
-    return u < most ? u : most;
+    u = u > unit_least ? u : unit_least;
+    return u < unit_most ? u : unit_most;
 }
 
 INLINE double curve (double u, double a, double b, double *by_a, double *by_b)

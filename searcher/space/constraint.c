@@ -23,7 +23,7 @@ static const struct word {
     const char *text;
     enum level level;
     enum constraint_op op;
-} words[] = {
+} constraint_words[] = {
     { "||", OR, OP_OR },           { "&&", AND, OP_AND },       { "or", OR, OP_OR },
     { "and", AND, OP_AND },        { "==", COMPARE, OP_EQ },    { "!=", COMPARE, OP_NE },
     { "<=", COMPARE, OP_LE },      { ">=", COMPARE, OP_GE },    { "<", COMPARE, OP_LT },
@@ -254,7 +254,7 @@ static void need_close (struct constraint_parser *p)
 
 static struct operand parse_call (struct constraint_parser *p, struct constraint_span name)
 {
-    const struct word *w = words, *end = words + COUNT (words);
+    const struct word *w = constraint_words, *end = constraint_words + COUNT (constraint_words);
     int start = p->c.used, n = 1;
     struct operand a;
 
@@ -370,9 +370,9 @@ static struct operand parse_operand (struct constraint_parser *p)
 
 static const struct word *infix (struct constraint_parser *p, enum level level)
 {
-    for (size_t i = 0; i < COUNT (words); i++)
-        if (words[i].level >= level && take_token (p, words[i].text))
-            return words + i;
+    for (size_t i = 0; i < COUNT (constraint_words); i++)
+        if (constraint_words[i].level >= level && take_token (p, constraint_words[i].text))
+            return constraint_words + i;
     return NULL;
 }
 

@@ -43,12 +43,12 @@ static const struct comm_services services = {
     reduce_pair, reduce_scale, reduce_convert, is_device_pointer
 };
 
-static const char *const names[] = { "mpi", "nccl", NULL };
+static const char *const module_names[] = { "mpi", "nccl", NULL };
 
 static bool is_backend (const char *name)
 {
-    for (int i = 0; names[i]; i++)
-        if (!strcmp (names[i], name))
+    for (int i = 0; module_names[i]; i++)
+        if (!strcmp (module_names[i], name))
             return true;
     return false;
 }

@@ -20,8 +20,8 @@
  */
 enum { LINE = 2048 };
 
-static int users; /* open bootstraps */
-static unsigned turn;
+static int pmi_users; /* open bootstraps */
+static unsigned pmi_turn;
 
 /* An MPI library of the program would use the same connection. */
 static bool pmi_is_there (void)
@@ -105,7 +105,7 @@ static int pmi_exchange (int fd, struct boot_place *p, char *line, struct slurmd
             boot_compose_failure (err ? err->text : why.text, notice);
         } else
             boot_compose (p, notice);
-        snprintf (line, LINE, "cmd=put kvsname=%s key=slurmdl-boot-%u value=%s\n", space, turn,
+        snprintf (line, LINE, "cmd=put kvsname=%s key=slurmdl-boot-%u value=%s\n", space, pmi_turn,
                   notice);
         if (pmi_request (fd, line, "put_result", deadline, err) < 0)
             return -1;
@@ -115,7 +115,7 @@ static int pmi_exchange (int fd, struct boot_place *p, char *line, struct slurmd
         return -1;
     if (p->rank == 0)
         return failed ? -1 : 0;
-    snprintf (line, LINE, "cmd=get kvsname=%s key=slurmdl-boot-%u\n", space, turn);
+    snprintf (line, LINE, "cmd=get kvsname=%s key=slurmdl-boot-%u\n", space, pmi_turn);
     if (pmi_request (fd, line, "get_result", deadline, err) < 0)
         return -1;
     if (!pmi_value (line, "value", notice, sizeof (notice))) {
@@ -128,14 +128,14 @@ static int pmi_exchange (int fd, struct boot_place *p, char *line, struct slurmd
 static int pmi_init (int fd, char *line, struct slurmdl_error *err)
 {
     strcpy (line, "cmd=init pmi_version=1 pmi_subversion=1\n");
-    return users > 0 ? 0 : pmi_request (fd, line, "response_to_init", monotonic () + 10, err);
+    return pmi_users > 0 ? 0 : pmi_request (fd, line, "response_to_init", monotonic () + 10, err);
 }
 
 static void pmi_leave (void)
 {
     char line[LINE] = "cmd=finalize\n";
 
-    if (--users == 0)
+    if (--pmi_users == 0)
         pmi_request ((int)environment_number ("PMI_FD", -1), line, "finalize_ack",
                      monotonic () + 10, NULL);
 }
@@ -155,14 +155,14 @@ static int pmi_find (struct boot_place *p, const struct slurmdl_comm_options *o,
     }
     if (pmi_init (fd, line, err) < 0)
         return -1;
-    users++;
+    pmi_users++;
     if (p->size > 1 && pmi_exchange (fd, p, line, err) < 0) {
         /* a barrier in progress cannot be left */
         if (errno != ETIMEDOUT)
             pmi_leave ();
         return -1;
     }
-    turn++;
+    pmi_turn++;
     return 0;
 }
 

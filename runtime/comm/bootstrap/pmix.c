@@ -35,7 +35,7 @@ static struct pmix {
 } pmix;
 
 #define AT(member) offsetof (struct pmix, member)
-static const struct symbol symbols[] = {
+static const struct symbol pmix_symbols[] = {
     { "PMIx_Init", AT (init) },
     { "PMIx_Finalize", AT (finalize) },
     { "PMIx_Put", AT (put) },
@@ -58,7 +58,7 @@ static int load_pmix (struct slurmdl_error *err)
                        "loaded: %s: install libpmix2, or say srun --mpi=none, "
                        "--mpi=pmi2, or DL_COMM_BOOTSTRAP=tcp",
                        dlerror ());
-    missing = symbols_load (&pmix, pmix.library, symbols);
+    missing = symbols_load (&pmix, pmix.library, pmix_symbols);
     if (!missing)
         return 0;
     pmix.library = NULL;

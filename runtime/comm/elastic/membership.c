@@ -14,7 +14,7 @@
 #include "runtime/comm/net/socket.h"
 
 /* seconds between two looks */
-static const double between = 0.5;
+static const double poll_interval = 0.5;
 
 /* Limit a number of ranks to the run's minimum and maximum. */
 static long membership_bounded (const struct membership *g, long n)
@@ -31,7 +31,7 @@ long membership_request (struct membership *g)
     long asked, want, size = g->generation->size;
     bool more, over;
 
-    if (g->by_hand || now - g->looked < between || signs_look (&v, g->folder.path, NULL) < 0)
+    if (g->by_hand || now - g->looked < poll_interval || signs_look (&v, g->folder.path, NULL) < 0)
         return 0;
     g->looked = now;
     want = membership_bounded (g, v.target > 0 ? v.target : g->generation->wanted);
@@ -52,7 +52,7 @@ long membership_request (struct membership *g)
  */
 static void membership_outlast (const struct generation *w)
 {
-    struct timespec t = { (time_t)(2 * between), 0 };
+    struct timespec t = { (time_t)(2 * poll_interval), 0 };
 
     if (w->number > 1 && w->kept == 0)
         nanosleep (&t, NULL);

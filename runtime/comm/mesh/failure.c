@@ -60,7 +60,7 @@ static long mesh_find_late_rank (struct mesh *part, long peer, char *text, size_
 }
 
 /* seconds that our listener gets to answer */
-static const double LISTENER_SECONDS = 10;
+static const double LISTENER_ANSWER_SECONDS = 10;
 
 /* Whether we notify this rank: we are connected to it, or it is our neighbour in a hypercube.  Each
  * rank notifies its neighbours, so that all ranks learn of the failure.
@@ -149,10 +149,10 @@ int mesh_usable (struct mesh *m, struct slurmdl_error *err)
  */
 static void pass_listener (struct mesh *m)
 {
-    double until = monotonic () + LISTENER_SECONDS;
+    double until = monotonic () + LISTENER_ANSWER_SECONDS;
     struct mesh_report ignored;
     struct net_seal *seal = NULL;
-    int fd = mesh_call (m, m->rank, DIAL_QUERY, LISTENER_SECONDS, &seal);
+    int fd = mesh_call (m, m->rank, DIAL_QUERY, LISTENER_ANSWER_SECONDS, &seal);
 
     if (fd < 0)
         return;

@@ -42,7 +42,7 @@ struct mesh_transfer {
 };
 
 /* seconds for our listener to hand over an existing connection */
-static const double LISTENER_SECONDS = 1;
+static const double LISTENER_HANDOVER_SECONDS = 1;
 
 /* ---- batches ---- */
 
@@ -291,7 +291,7 @@ static int await_link (struct mesh_transfer *x)
 {
     struct mesh *m = x->m;
     struct pollfd p = { .fd = m->event, .events = POLLIN };
-    double until = monotonic () + LISTENER_SECONDS;
+    double until = monotonic () + LISTENER_HANDOVER_SECONDS;
 
     for (;;) {
         if (find_link (x))

@@ -48,19 +48,19 @@ enum { CHECK_EACH = 4096 }; /* tests of a request between checks of the clock */
 static const struct comm_services *mpi_lib;
 static atomic_bool mpi_has_failed; /* true once any communicator has failed */
 static bool mpi_takes_turns;       /* MPI supports only one thread at a time */
-static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t mpi_turn = PTHREAD_MUTEX_INITIALIZER;
 
 /* Surrounds each MPI call if MPI supports only one thread at a time. */
 static void mpi_enter (void)
 {
     if (mpi_takes_turns)
-        pthread_mutex_lock (&turn);
+        pthread_mutex_lock (&mpi_turn);
 }
 
 static void mpi_leave (void)
 {
     if (mpi_takes_turns)
-        pthread_mutex_unlock (&turn);
+        pthread_mutex_unlock (&mpi_turn);
 }
 
 /* Report MPI's error 'code'.  Returns -1. */
@@ -195,20 +195,20 @@ OPS (e5m2, SLURMDL_F8_E5M2)
 
 enum { TYPES = SLURMDL_F8_E5M2 + 1, OPS = SLURMDL_PRODUCT + 1 };
 
-static MPI_User_function *const functions[TYPES][OPS] = {
+static MPI_User_function *const op_functions[TYPES][OPS] = {
     [SLURMDL_I8] = ROW (i8),        [SLURMDL_U8] = ROW (u8),        [SLURMDL_I16] = ROW (i16),
     [SLURMDL_U16] = ROW (u16),      [SLURMDL_F16] = ROW (f16),      [SLURMDL_BF16] = ROW (bf16),
     [SLURMDL_F8_E4M3] = ROW (e4m3), [SLURMDL_F8_E5M2] = ROW (e5m2),
 };
 
-static MPI_Op own[TYPES][OPS];
+static MPI_Op own_ops[TYPES][OPS];
 
 /* Call once, after MPI_Init(). */
 static int mpi_make_ops (struct slurmdl_error *err)
 {
     for (int t = 0; t < TYPES; t++)
-        for (int i = 0; i < OPS && functions[t][i]; i++) {
-            int rv = MPI_Op_create (functions[t][i], 1, &own[t][i]);
+        for (int i = 0; i < OPS && op_functions[t][i]; i++) {
+            int rv = MPI_Op_create (op_functions[t][i], 1, &own_ops[t][i]);
             if (rv != MPI_SUCCESS)
                 return mpi_failed (rv, "MPI_Op_create", err);
         }
@@ -219,8 +219,8 @@ static MPI_Op mpi_op_of (enum slurmdl_type type, enum slurmdl_op op)
 {
     bool truth = type == SLURMDL_BOOL;
 
-    if (functions[type][op])
-        return own[type][op];
+    if (op_functions[type][op])
+        return own_ops[type][op];
     switch (op) {
     case SLURMDL_SUM:
     case SLURMDL_AVERAGE:
@@ -606,7 +606,7 @@ static int initialise (struct slurmdl_error *err)
     return mpi_make_ops (err);
 }
 
-static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_once_t mpi_once = PTHREAD_ONCE_INIT;
 static struct slurmdl_error why_not;
 static int can;
 
@@ -619,7 +619,7 @@ static int mpi_probe (struct slurmdl_error *err)
 {
     int over = 0;
 
-    pthread_once (&once, try_once);
+    pthread_once (&mpi_once, try_once);
     MPI_Finalized (&over);
     if (can == 0 && !over)
         return 0;

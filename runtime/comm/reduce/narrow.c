@@ -136,7 +136,7 @@ TYPE (bf16, any_u16, BF16)
 TYPE (e4m3, any_u8, E4M3)
 TYPE (e5m2, any_u8, E5M2)
 
-static const struct kernel_narrow *const types[SLURMDL_F8_E5M2 + 1] = {
+static const struct kernel_narrow *const narrow_types[SLURMDL_F8_E5M2 + 1] = {
     [SLURMDL_F16] = &f16_kernels,
     [SLURMDL_BF16] = &bf16_kernels,
     [SLURMDL_F8_E4M3] = &e4m3_kernels,
@@ -145,5 +145,5 @@ static const struct kernel_narrow *const types[SLURMDL_F8_E5M2 + 1] = {
 
 const struct kernel_narrow *kernel_narrow (enum slurmdl_type type)
 {
-    return types[type];
+    return narrow_types[type];
 }
