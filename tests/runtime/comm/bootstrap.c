@@ -146,7 +146,9 @@ static int reset (void **state)
     return 0;
 }
 
-CASE_WITH (meet, reset, NULL)
+#define BOOT_CASE(f) CASE_WITH (f, reset, NULL)
+
+BOOT_CASE (meet)
 {
     static const long n[] = { 1, 2, 3, 17, 64 };
 
@@ -154,13 +156,6 @@ CASE_WITH (meet, reset, NULL)
         run_world (n[i], -1, -1);
         all_well (n[i]);
     }
-}
-
-/* Too many for a star: the ranks that come first get children. */
-CASE_WITH (meet_many, reset, NULL)
-{
-    run_world (150, -1, -1);
-    all_well (150);
 }
 
 /* A step of 30 nodes with 4 tasks each, in Slurm's variables. */
@@ -180,30 +175,7 @@ static void as_on_nodes (long rank)
     setenv ("SLURM_GTIDS", text, 1);
 }
 
-CASE_WITH (meet_on_nodes, reset, NULL)
-{
-    before = as_on_nodes;
-    run_world (120, -1, -1);
-    all_well (120);
-}
-
-CASE_WITH (one_of_a_node_is_missing, reset, NULL)
-{
-    before = as_on_nodes;
-    timeout = 8;
-    run_world (120, 41, -1);
-    all_say (120, 41, ETIMEDOUT, "1 of 120 ranks did not connect within 8 s: 41 (n11)");
-}
-
-CASE_WITH (a_leader_is_missing, reset, NULL)
-{
-    before = as_on_nodes;
-    timeout = 8;
-    run_world (120, 40, -1);
-    all_say (120, 40, ETIMEDOUT, "1 of 120 ranks did not connect within 8 s: 40 (n11)");
-}
-
-CASE_WITH (one_is_missing, reset, NULL)
+BOOT_CASE (one_is_missing)
 {
     double began = monotonic ();
 
@@ -213,23 +185,9 @@ CASE_WITH (one_is_missing, reset, NULL)
     assert_true (monotonic () - began < 100);
 }
 
-CASE_WITH (rank_0_is_missing, reset, NULL)
-{
-    timeout = 3;
-    run_world (3, 0, -1);
-    all_say (3, 0, ETIMEDOUT, "rank 0 did not answer at 127.0.0.1:");
-}
-
 static void come_late (long rank)
 {
     usleep (rank == 0 || rank == 2 ? 700000 : 0);
-}
-
-CASE_WITH (one_is_late, reset, NULL)
-{
-    before = come_late;
-    run_world (4, -1, -1);
-    all_well (4);
 }
 
 /* Rank 3 waits until the second rank 2 has been rejected. */
@@ -239,7 +197,7 @@ static void come_after (long rank)
         usleep (10000);
 }
 
-CASE_WITH (one_comes_twice, reset, NULL)
+BOOT_CASE (one_comes_twice)
 {
     before = come_after;
     run_world (4, -1, 2);
@@ -249,38 +207,15 @@ CASE_WITH (one_comes_twice, reset, NULL)
     assert_non_null (strstr (results[4].err.text, "rank 2 has come twice"));
 }
 
-static int die_at_2 (struct boot *b, struct slurmdl_error *err)
+static long victim;
+
+static int one_dies (struct boot *b, struct slurmdl_error *err)
 {
     if (exchange (b, 8, err) < 0)
         return -1;
-    if (boot_rank (b) == 2)
+    if (boot_rank (b) == victim)
         raise (SIGKILL);
     return exchange (b, 8, err);
-}
-
-CASE_WITH (one_dies, reset, NULL)
-{
-    after = die_at_2;
-    run_world (6, -1, -1);
-    all_say (6, 2, ECONNRESET, "rank 2 (");
-    all_say (6, 2, ECONNRESET, "has ended or lost its connection");
-}
-
-/* Rank 140 is far from rank 0 in the tree; every rank must still learn of its death. */
-static int die_at_140 (struct boot *b, struct slurmdl_error *err)
-{
-    if (exchange (b, 8, err) < 0)
-        return -1;
-    if (boot_rank (b) == 140)
-        raise (SIGKILL);
-    return exchange (b, 8, err);
-}
-
-CASE_WITH (one_dies_in_a_tree, reset, NULL)
-{
-    after = die_at_140;
-    run_world (150, -1, -1);
-    all_say (150, 140, ECONNRESET, "rank 140 (");
 }
 
 static int sleep_at_1 (struct boot *b, struct slurmdl_error *err)
@@ -291,24 +226,55 @@ static int sleep_at_1 (struct boot *b, struct slurmdl_error *err)
     return exchange (b, 8, err);
 }
 
-CASE_WITH (one_sleeps, reset, NULL)
-{
-    after = sleep_at_1;
-    timeout = 3;
-    run_world (4, -1, -1);
-    all_say (4, 1, ETIMEDOUT, "rank 0 has waited for 3 s for an exchange with 1");
-}
-
 static int of_other_sizes (struct boot *b, struct slurmdl_error *err)
 {
     return exchange (b, boot_rank (b) == 1 ? 8 : 12, err);
 }
 
-CASE_WITH (one_exchanges_something_else, reset, NULL)
+/* Worlds in which all ranks meet, or all but one fail for the same reason. */
+static const struct world {
+    const char *name;
+    void (*before) (long rank);
+    int (*after) (struct boot *b, struct slurmdl_error *err);
+    double timeout;
+    long size, absent, victim;
+    int error;
+    const char *said;
+} worlds[] = {
+    /* too many for a star: the ranks that come first get children */
+    { "meet_many", NULL, three_times, 100, 150, -1, -1, 0, NULL },
+    { "meet_on_nodes", as_on_nodes, three_times, 100, 120, -1, -1, 0, NULL },
+    { "one_is_late", come_late, three_times, 100, 4, -1, -1, 0, NULL },
+    { "one_of_a_node_is_missing", as_on_nodes, three_times, 8, 120, 41, 41, ETIMEDOUT,
+      "1 of 120 ranks did not connect within 8 s: 41 (n11)" },
+    { "a_leader_is_missing", as_on_nodes, three_times, 8, 120, 40, 40, ETIMEDOUT,
+      "1 of 120 ranks did not connect within 8 s: 40 (n11)" },
+    { "rank_0_is_missing", NULL, three_times, 3, 3, 0, 0, ETIMEDOUT,
+      "rank 0 did not answer at 127.0.0.1:" },
+    { "one_dies", NULL, one_dies, 100, 6, -1, 2, ECONNRESET, "rank 2 (" },
+    { "one_dies: the reason", NULL, one_dies, 100, 6, -1, 2, ECONNRESET,
+      "has ended or lost its connection" },
+    /* rank 140 is far from rank 0 in the tree; every rank must still learn of its death */
+    { "one_dies_in_a_tree", NULL, one_dies, 100, 150, -1, 140, ECONNRESET, "rank 140 (" },
+    { "one_sleeps", NULL, sleep_at_1, 3, 4, -1, 1, ETIMEDOUT,
+      "rank 0 has waited for 3 s for an exchange with 1" },
+    { "one_exchanges_something_else", NULL, of_other_sizes, 100, 3, -1, -1, EPROTO,
+      "another exchange" },
+};
+
+static void play (void **state)
 {
-    after = of_other_sizes;
-    run_world (3, -1, -1);
-    all_say (3, -1, EPROTO, "another exchange");
+    const struct world *w = *state;
+
+    before = w->before;
+    after = w->after;
+    timeout = w->timeout;
+    victim = w->victim;
+    run_world (w->size, w->absent, -1);
+    if (w->said)
+        all_say (w->size, w->victim, w->error, w->said);
+    else
+        all_well (w->size);
 }
 
 /* ---- connections without the secret ---- */
@@ -354,7 +320,7 @@ static void come_with_intruders (long rank)
     usleep (rank == 2 ? 1200000 : 0);
 }
 
-CASE_WITH (intruders_are_sent_away, reset, NULL)
+BOOT_CASE (intruders_are_sent_away)
 {
     before = come_with_intruders;
     run_world (3, -1, -1);
@@ -367,7 +333,7 @@ static void change_size (long rank)
         sizes = 5;
 }
 
-CASE_WITH (sizes_differ, reset, NULL)
+BOOT_CASE (sizes_differ)
 {
     before = change_size;
     timeout = 3;
@@ -394,7 +360,7 @@ static void start_all (long size)
 }
 
 /* Nobody waits for the port: rank 0 listens on another one and publishes it. */
-CASE_WITH (port_is_taken, reset, NULL)
+BOOT_CASE (port_is_taken)
 {
     struct listen_sockets s;
     double begun = monotonic ();
@@ -407,7 +373,7 @@ CASE_WITH (port_is_taken, reset, NULL)
 }
 
 /* Nobody waits for a rank 0 that finds no free port either. */
-CASE_WITH (all_ports_are_taken, reset, NULL)
+BOOT_CASE (all_ports_are_taken)
 {
     double begun = monotonic ();
     struct listen_sockets s;
@@ -424,7 +390,7 @@ CASE_WITH (all_ports_are_taken, reset, NULL)
 }
 
 /* Ranks that cannot publish a port can meet only on the one they agreed on. */
-CASE_WITH (nothing_can_be_published, reset, NULL)
+BOOT_CASE (nothing_can_be_published)
 {
     struct slurmdl_error err = { "" };
     char *home = strdup (getenv ("HOME") ? getenv ("HOME") : "");
@@ -462,7 +428,7 @@ static void set_plain (long rank)
         usleep (10000);
 }
 
-CASE_WITH (one_is_plain, reset, NULL)
+BOOT_CASE (one_is_plain)
 {
     before = set_plain;
     run_world (3, -1, -1);
@@ -471,7 +437,7 @@ CASE_WITH (one_is_plain, reset, NULL)
     assert_int_equal (results[2].error, EOPNOTSUPP);
 }
 
-CASE_WITH (all_are_plain, reset, NULL)
+BOOT_CASE (all_are_plain)
 {
     setenv ("DL_COMM_INTEGRITY", "handshake", 1);
     run_world (3, -1, -1);
@@ -482,7 +448,7 @@ CASE_WITH (all_are_plain, reset, NULL)
     unsetenv ("DL_COMM_INTEGRITY");
 }
 
-CASE_WITH (over_ipv6, reset, NULL)
+BOOT_CASE (over_ipv6)
 {
     sizes = 2;
     timeout = 50;
@@ -500,6 +466,8 @@ int main (void)
                     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (results == MAP_FAILED)
         return 99;
+    for (size_t i = 0; i < COUNT (worlds); i++)
+        add_case ((struct CMUnitTest){ worlds[i].name, play, reset, NULL, (void *)&worlds[i] });
     alarm (900);
     return run_cases (NULL, NULL);
 }
