@@ -12,7 +12,7 @@ import threading
 import time
 
 import c_interface
-from gpu import (STAND_INS, case, device_of, done, figure, finish, folder, median, need, ok, run, same, say, skip)
+from gpu import (STAND_INS, case, device_of, done, figure, finish, folder, median, need, need_device, ok, same, say, skip)
 
 numpy, torch, slurmdl = need("numpy", "torch", "slurmdl")
 import slurmdl.torch  # noqa: E402
@@ -476,12 +476,7 @@ def kill_all():
 
 def main():
     global device
-    if not STAND_INS:
-        probe, out = run([sys.executable, "-c", "import torch; print(torch.cuda.is_available())"], 60)
-        if "True" not in out:
-            from gpu import skip_all
-
-            skip_all(f"torch sees no CUDA device: {out.strip()[-200:]}")
+    need_device()
     case(kill_all)
     case(c_interface.in_own_process)
     device = device_of(torch)

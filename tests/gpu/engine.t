@@ -13,7 +13,7 @@ import os
 import sys
 import time
 
-from gpu import (STAND_INS, case, device_of, digits, done, figure, finish, folder, left, need, ok, ranks, same,
+from gpu import (STAND_INS, case, device_of, digits, done, figure, finish, folder, left, need, need_device, ok, ranks, same,
                  say, skip)
 
 numpy, torch, slurmdl = need("numpy", "torch", "slurmdl")
@@ -318,12 +318,7 @@ if sys.argv[1:2] == ["train"]:
 elif sys.argv[1:2] == ["alone"]:
     alone(sys.argv[2])
 else:
-    if not STAND_INS:
-        from gpu import run, skip_all
-
-        probe, out = run([sys.executable, "-c", "import torch; print(torch.cuda.is_available())"], 60)
-        if "True" not in out:
-            skip_all(f"torch sees no CUDA device: {out.strip()[-200:]}")
+    need_device()
     case(default_back_end)
     case(worlds)
     done()

@@ -89,6 +89,13 @@ def need(*modules):
     return found
 
 
+def need_device():
+    """Skip all if torch sees no GPU."""
+    status, out = (0, "True") if STAND_INS else run([sys.executable, "-c", "import torch; print(torch.cuda.is_available())"], 60)
+    if status or "True" not in out:
+        skip_all(f"torch sees no CUDA device: {out.strip()[-200:]}")
+
+
 def median(values):
     return statistics.median(values)
 

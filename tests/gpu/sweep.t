@@ -14,7 +14,7 @@ import signal
 import sys
 import time
 
-from gpu import STAND_INS, case, device_of, digits, done, figure, folder, need, ok, run, same, say, skip, skip_all
+from gpu import STAND_INS, case, device_of, digits, done, figure, folder, need, need_device, ok, run, same, say, skip, skip_all
 
 BEGUN = time.monotonic()
 numpy, slurmdl = need("numpy", "slurmdl")
@@ -211,10 +211,7 @@ def main():
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # the traceback shows where it was
     if not importlib.util.find_spec("torch"):
         skip_all("no torch")
-    if not STAND_INS:
-        probe, out = run([sys.executable, "-c", "import torch; print(torch.cuda.is_available())"], 60)
-        if "True" not in out:
-            skip_all(f"torch sees no CUDA device: {out.strip()[-200:]}")
+    need_device()
     with folder(os.getcwd()) as top:
         os.chdir(top)
         numpy.savez("digits.npz", **dict(zip("xy", digits())))
