@@ -9,7 +9,7 @@ need_package numpy
 PATH=/usr/bin:$PATH
 $python -c 'import numpy, slurmdl; slurmdl.dump("plain.h5", {"w": numpy.ones(3)})'
 tap calls env DL_LENGTH=7 DL_HP_lr=0.5 $python -m slurmdl.det "$here/det_calls.py" "$work/plain.h5"
-is "$($python -m slurmdl.det nothing.py 2>&1)" "slurmdl.det: nothing.py: there is no such script" "no script"
+is "$($python -m slurmdl.det nothing.py 2>&1)" "slurmdl.det: nothing.py: there is no such script" "dl run without a script fails"
 
 # ---- promotions, with a script that counts batches although the searcher counts tens of batches
 cp "$here"/det_app.py "$here"/det_ranks.py .
@@ -37,8 +37,8 @@ dl pause paused >/dev/null
 wait $!
 is "$?,$(count paused-0001 result)" "4,0" "should_preempt()"
 timeout 300 dl resume --local paused >resumed.out 2>&1
-is $? 0 "resumed"
-like "$(head -1 paused-0001/trials/0001/a.2/log)" '^from [3-9][05] of 0001-1-0000' "from its checkpoint"
+is $? 0 "the sweep is resumed"
+like "$(head -1 paused-0001/trials/0001/a.2/log)" '^from [3-9][05] of 0001-1-0000' "the trial resumes from its checkpoint"
 
 # ---- two ranks
 has torch || { skip "two ranks" "no PyTorch"; done_testing; }
@@ -71,7 +71,7 @@ dl pause ranks >/dev/null
 wait $!
 is $? 4 "two ranks agree on should_preempt()"
 timeout 300 dl resume --local ranks >ranks2.out 2>&1
-is $? 0 "two ranks are resumed"
-is "$(cat ranks-0001/trials/0001/a.*/log | grep -c '^rank . from [1-9][0-9]*$')" 2 "from a checkpoint of both"
-like "$(cat ranks2.out)" 'loss 0.05' "to the end"
+is $? 0 "the sweep of two ranks is resumed"
+is "$(cat ranks-0001/trials/0001/a.*/log | grep -c '^rank . from [1-9][0-9]*$')" 2 "both ranks resume from one checkpoint"
+like "$(cat ranks2.out)" 'loss 0.05' "both ranks train to the end"
 done_testing

@@ -62,8 +62,8 @@ for format in tensorboard wandb mlflow optuna parquet; do
     is "$? $(cat out)" "0 all" "$format: exported"
     like "$(same $format all ended-0001)" "^same: [0-9]+ rows" "$format: the tool reads what was logged"
     timeout 300 dl export --format=$format --output=all ended >out 2>&1
-    is "$? $(cat out)" "0 all" "$format: again"
-    like "$(same $format all ended-0001)" "^same: [0-9]+ rows" "$format: nothing twice"
+    is "$? $(cat out)" "0 all" "$format: exported again"
+    like "$(same $format all ended-0001)" "^same: [0-9]+ rows" "$format: a second export adds no row"
 done
 
 # ---- export a running experiment, and kill the export
@@ -95,8 +95,8 @@ for format in tensorboard optuna mlflow wandb; do
     wait $sweep
     is $? 0 "$format: a sweep under an export that is killed"
     timeout 300 dl export --format=$format --follow --output=live live >out 2>&1
-    is "$? $(cat out)" "0 live" "$format: and exported to its end"
-    like "$(same $format live live-0001)" "^same: [0-9]+ rows" "$format: no row lost, none twice"
+    is "$? $(cat out)" "0 live" "$format: the next export is complete"
+    like "$(same $format live live-0001)" "^same: [0-9]+ rows" "$format: no row is lost or duplicated"
 done
 
 # ---- --follow with csv
@@ -107,7 +107,7 @@ is $? 0 "--follow --format=csv"
 wait
 dl export csv >last.csv
 cmp -s follow.csv last.csv
-ok $? "its last file is that of the end"
+ok $? "--follow: the last file has all rows"
 is "$(dl export --follow csv 2>&1; echo $?)" "dl: --follow with --format=csv needs --output=FILE
 2" "--follow needs a file"
 
@@ -124,8 +124,8 @@ for package in tensorboard pyarrow; do
 done
 like "$(PYTHONPATH=$work/hidden:$PYTHONPATH DL_PYTHON=$python dl export --format=tensorboard --output=bad ended 2>&1; echo "=$?")" \
     "dl: --format=tensorboard needs tensorboard .hidden.: .* -m pip install tensorboard" "no tensorboard"
-is "$(PYTHONPATH=$work/hidden:$PYTHONPATH DL_PYTHON=$python dl export --format=parquet --output=bad ended >/dev/null 2>&1; echo $?)" 3 "the exit status of no pyarrow"
-is "$(DL_PYTHON=$work/absent dl export --format=optuna ended >/dev/null 2>&1; echo $?)" 3 "no Python"
+is "$(PYTHONPATH=$work/hidden:$PYTHONPATH DL_PYTHON=$python dl export --format=parquet --output=bad ended >/dev/null 2>&1; echo $?)" 3 "without pyarrow: exit status"
+is "$(DL_PYTHON=$work/absent dl export --format=optuna ended >/dev/null 2>&1; echo $?)" 3 "without Python"
 [ ! -e bad ] && [ ! -e ended-0001.optuna ]
 ok $? "a failure leaves no folder"
 mkdir other
@@ -143,5 +143,5 @@ echo 'open("executed", "w")' >trap/slurmdl.py
 cp trap/slurmdl.py trap/json.py
 (cd trap && dl export --format=parquet --output=out ../ended-0001 >/dev/null 2>&1)
 [ ! -e trap/executed ]
-ok $? "nothing of the current folder is imported"
+ok $? "no module is imported from the current folder"
 done_testing

@@ -17,7 +17,7 @@ mkdir -p conda/torch/conda-meta conda/torch/bin
 CONDA_ENVS_PATH=$work/conda
 export CONDA_ENVS_PATH
 (cd gold && timeout 300 dl import . >../out 2>../said)
-is $? 0 "all formats, a folder"
+is $? 0 "a folder with all formats is imported"
 is "$(wc -l <out)" "$(find "$here/imports" -name '*.conf' | wc -l)" "standard output lists the files written"
 [ -n "${DL_TEST_RENEW:-}" ] && cp gold/*.conf "$here/imports"
 for file in "$here"/imports/*.conf; do
@@ -27,7 +27,7 @@ for file in "$here"/imports/*.conf; do
     sed 's/^/# /' diff
 done
 # ignore experiments that let Slurm choose the nodes, because checking those needs Slurm
-is "$(grep 'dl run --dry-run' said | grep -v 'scontrol')" "" "dl accepts what was written"
+is "$(grep 'dl run --dry-run' said | grep -v 'scontrol')" "" "dl accepts the files"
 for line in 'determined.yaml:8: max_slots: unknown field' \
     "katib.yaml:15: spec.earlyStopping.algorithmName: converted, but Katib's medianstop" \
     'jobs.yaml:1: RANK and WORLD_SIZE count processes here' 'zzz.yaml:1: unknown format: --from can be.*; skipped'; do
@@ -35,7 +35,7 @@ for line in 'determined.yaml:8: max_slots: unknown field' \
     ok $? "said: $line"
 done
 (cd gold && timeout 300 dl import wandb.yaml 2>&1)
-is $? 2 "existing files are kept"
+is $? 2 "existing files are not overwritten"
 (cd gold && timeout 300 dl import --output=- --entrypoint='python3 my.py --rate {lr}' optuna.json 2>/dev/null) >out
 like "$(cat out)" '^entrypoint = "python3 my.py --rate \{lr\}";$' "--entrypoint, --output=-"
 (cd gold && timeout 300 dl import --coverage . 2>/dev/null) >out
@@ -55,8 +55,8 @@ while read -r name status pattern bytes; do
     printf -- "$bytes" >"bad/$name"
     said=$(timeout 60 dl import "bad/$name" 2>&1)
     is $? "$status" "$name: exit status"
-    like "$said" "^dl: bad/$name:?$(echo "$pattern" | tr _ ' ')" "$name: the line"
-    is "$(echo "$said" | wc -l)" 1 "$name: one line"
+    like "$said" "^dl: bad/$name:?$(echo "$pattern" | tr _ ' ')" "$name: message"
+    is "$(echo "$said" | wc -l)" 1 "$name: one line of output"
 done <<END
 bomb.yaml 2 [5-9]:_more_than_100000_values $bomb
 cycle.yaml 2 2:_\\*x_contains_itself a: &x\n  b: *x\n
@@ -82,23 +82,23 @@ for case in large.yaml:2:'larger than 1 MiB' pipe.yaml:2:'not a regular file' no
     said=$(timeout 60 dl import "bad/$name" 2>&1)
     is "$? $said" "${rest%%:*} $(echo "$said" | grep "^dl: bad/$name: ${rest#*:}")" "$name"
 done
-is "$(find bad -name '*.conf')" "" "nothing was written"
+is "$(find bad -name '*.conf')" "" "invalid files: no output is written"
 said=$(DL_PYTHON=$work/nopython timeout 60 dl import gold/wandb.yaml 2>&1)
-is $? 3 "no Python"
-like "$said" "dl import needs Python" "no Python: the line"
+is $? 3 "without Python: exit status"
+like "$said" "dl import needs Python" "without Python: message"
 
 # ---- unexpected values: reported or rejected
 no_import () { # no_import LINE NAME <FILE: expect an error and no output
     cat >case.yaml
     said=$(timeout 60 dl import -o case.conf --entrypoint='python3 t.py' case.yaml 2>&1)
-    is $? 2 "$2: refused"
-    like "$said" "^dl: case.yaml:$1\$" "$2: the line"
+    is $? 2 "$2: rejected"
+    like "$said" "^dl: case.yaml:$1\$" "$2: message"
 }
 made () { # made PATTERN NAME [LINE] <FILE: expect PATTERN in the output and LINE on stderr
     cat >case.yaml
     timeout 60 dl import -o - --entrypoint='python3 t.py' case.yaml >case.conf 2>said
     is $? 0 "$2"
-    like "$(cat case.conf)" "$1" "$2: what is written"
+    like "$(cat case.conf)" "$1" "$2: output"
     [ -z "${3:-}" ] || like "$(cat said)" "$3" "$2: what is said"
 }
 sweep='program: t.py
@@ -213,7 +213,7 @@ run_cap: 4
 metric: {name: p, goal: maximize}
 parameters: {lr: {min: 0.1, max: 0.2}}
 END
-like "$(timeout 60 dl run --dry-run case.conf 2>&1)" "case.conf:[0-9]*: .*unknown searcher .annealing.;" "and dl run wants one"
+like "$(timeout 60 dl run --dry-run case.conf 2>&1)" "case.conf:[0-9]*: .*unknown searcher .annealing.;" "dl run requires a searcher"
 made 'a = . type = "loguniform"; min = 0.0001; max = 0.1; .' "wandb, inv_log_uniform_values" <<END
 $sweep
 metric: {name: p, goal: maximize}
@@ -251,7 +251,7 @@ spec:
   maxTrialCount: 3
   parameters: [{name: a, parameterType: int, feasibleSpace: {min: "1", max: "9"}}]
 END
-no_import "6: b.lr is both in fixed and in grid; SEML rejects this, too" "SEML, a parameter that is there twice" <<END
+no_import "6: b.lr is both in fixed and in grid; SEML rejects this, too" "SEML, a duplicate parameter" <<END
 seml: {executable: t.py}
 slurm: {experiments_per_job: 1}
 large:
@@ -265,7 +265,7 @@ metric: {name: p, goal: minimize}
 early_terminate: {type: hyperband, s: 2, min_iter: 7, max_iter: 19}
 parameters: {a: {values: [1, 2]}}
 END
-made '"\^wandb: \+.Average cost. \+' "wandb, a metric's name with blanks" <<END
+made '"\^wandb: \+.Average cost. \+' "wandb, a metric name with spaces" <<END
 $sweep
 metric: {name: Average cost, goal: minimize}
 parameters: {a: {values: [1, 2]}}
@@ -287,7 +287,7 @@ for pattern in 'act = ".None.";' 'none = "None";' "list = \"\[1, .a.\]\";" "rate
     like "$(cat case.conf)" "$pattern" "SEML, the type of a value"
 done
 for pattern in 'nodelist: a list is not a string' "grid.x.*: unknown type 'choise'" 'grid.y.*: contains an interpolation' 'searcher.smaller_is_better = true is a guess'; do
-    like "$(cat said)" "$pattern" "SEML, what is not understood"
+    like "$(cat said)" "$pattern" "SEML, unsupported fields"
 done
 made 'a = . type = "int"; minval = 1; maxval = 4; .' "OptunaSweeper, a range with its end" <<END
 defaults: [{override /hydra/sweeper: optuna}, {override /hydra/sweeper/sampler: random}]
@@ -366,7 +366,7 @@ spec:
 END
 for pattern in 'random_state: .x. is not a whole number from 0' "parameters.a.*: not a valid range: unknown distribution 'gauss'" 'parameters.b.*: 1.5 is not a step between integers' \
     'parameters.c.*: duplicate name c; the first one counts' 'trialParameters.d. is kept unchanged'; do
-    like "$(cat said)" "$pattern" "Katib, what is not understood"
+    like "$(cat said)" "$pattern" "Katib, unsupported fields"
 done
 like "$(cat case.conf)" 'ranks_per_node = 2;' "Katib, two ranks"
 
@@ -420,11 +420,11 @@ is "$(cat config-0001/trials/*/a.1/log | grep -c "^GOT \[('a b', 'it\\\\'s \"x\"
     "wandb.config: what wandb.init() reads"
 
 # ---- random values: each changes the output or is reported
-is "$(timeout 500 "$python" "$here/imported.py" "$here/imports" 1 2>said)" "" "a strange value never becomes a default silently"
-like "$(cat said)" '^[1-9][0-9][0-9]+ values' "strange values were tried"
+is "$(timeout 500 "$python" "$here/imported.py" "$here/imports" 1 2>said)" "" "unusual values: no silent default"
+like "$(cat said)" '^[1-9][0-9][0-9]+ values' "unusual values: some were tried"
 mkdir scalars
-is "$(timeout 300 "$python" "$here/scalars.py" scalars "${DL_TEST_SEED:-1}" 2>said)" "" "the same scalars natively and by import, and the same lines"
-like "$(cat said)" '^700 scalars, [1-9]' "scalars were tried"
+is "$(timeout 300 "$python" "$here/scalars.py" scalars "${DL_TEST_SEED:-1}" 2>said)" "" "scalars: native and imported files give the same values and lines"
+like "$(cat said)" '^700 scalars, [1-9]' "scalars: some were tried"
 
 # ---- a hostile file: dl runs nothing in it, and passes all its words on unchanged
 cat >hostile.yaml <<'END'
@@ -450,7 +450,7 @@ timeout 60 dl import -o hostile.conf hostile.yaml >out 2>said
 sed -i '/^container/d' hostile.conf
 runs 0 "a hostile file: its job runs" env "PATH=$work/bin:$PATH" dl job --local hostile.conf
 rm bin/python3
-is "$(find . -name 'pwned*')" "" "a hostile file: nothing is run"
+is "$(find . -name 'pwned*')" "" "a hostile file: no command runs"
 is "$(cat arrived)" "$(printf "a'b; touch pwned5\n\$(NO\$(touch pwned6))\n\`touch pwned7\`\n\033[31m\né'\134 \342\200\256\n'; touch pwned9; '\$(touch pwned10)")" \
     "a hostile file: its words arrive unchanged"
 is "$(LC_ALL=C grep -c "$(printf '\033\|\342\200\256')" said hostile.conf | xargs)" "said:0 hostile.conf:0" "a hostile file: no control characters reach the terminal"
@@ -464,8 +464,8 @@ END
 printf 'printf "%%s\\n" "$@" >>"$DL_ATTEMPT_DIR/words"; echo "wandb: loss 1"\n' >words.sh
 timeout 60 dl import -o hostile2.conf hostile2.yaml >/dev/null 2>&1
 runs 0 "a hostile sweep runs" dl run --local hostile2.conf
-is "$(find . -name 'pwned*')" "" "a hostile sweep: nothing is run"
-is "$(cat hostile2-0001/trials/*/a.1/words | sort -u | grep -c -e '--x={y} \[z' -e '^--a b; touch pwned13=')" 3 "a hostile sweep: its words arrive unchanged"
+is "$(find . -name 'pwned*')" "" "a hostile sweep: no command runs"
+is "$(cat hostile2-0001/trials/*/a.1/words | sort -u | grep -c -e '--x={y} \[z' -e '^--a b; touch pwned13=')" 3 "a hostile sweep: arguments arrive unchanged"
 
 # ---- Katib: an unmodified script, with metrics from its output and from its file
 cat >train.py <<'END'

@@ -13,8 +13,8 @@ is "$($python -c 'import sys, slurmdl; print(*[m for m in ("slurmdl.sweep", "slu
 mkdir "$work/example" && cd "$work/example" || exit 1
 sed 's/max_trials=20/max_trials=3/' "$srcdir/contrib/examples/notebook/tune.py" >tune.py
 like "$(timeout 600 $python tune.py 2>&1)" "^.'dropout': [0-9.e-]+, 'lr': [0-9.e-]+, 'width': [0-9]+.$" "the example"
-like "$(dl best)" "^to train it again: dl reproduce [^ ]+ [0-9]+$" "its best trial is a one-line command"
-like "$(dl show --provenance)" "^command: .*tune.py$" "and its origin is what was typed"
+like "$(dl best)" "^to train it again: dl reproduce [^ ]+ [0-9]+$" "dl best prints a one-line command"
+like "$(dl show --provenance)" "^command: .*tune.py$" "the origin is the command that was typed"
 if [ -z "$DL_TEST_PYTHON" ]; then
     skip "pandas, optuna, Hydra" "DL_TEST_PYTHON is not set"
     done_testing
@@ -53,8 +53,8 @@ like "$(cat $conf)" 'vals = \( 0.5, 1 \)' "Hydra: choice()"
 like "$(cat out/app-0001/trials/0001/a.1/app.log)" "'note': 'a b, \{c\} =\[x\]'" "Hydra: a trial keeps the other overrides"
 like "$(cat out/optimization_results.yaml)" '^best_evaluated_result: [0-9]' "Hydra: the best result"
 dl show --json out/app-0001 | grep -q '"state": "completed"'
-ok $? "Hydra: it is an experiment of dl"
-is "$(app 'lr=interval(0, 1)' note=bad | grep -v '^\[' | sed -n 1p | sed 's/.*same way: //')" "exit status 1: ValueError: so bad" "Hydra: why it fails"
+ok $? "Hydra: dl lists the experiment"
+is "$(app 'lr=interval(0, 1)' note=bad | grep -v '^\[' | sed -n 1p | sed 's/.*same way: //')" "exit status 1: ValueError: so bad" "Hydra: the reason of a failure"
 app hydra.sweep.dir=some hydra.sweeper.searcher=grid hydra.sweeper.max_trials=null +hydra.sweeper.keys.max_restarts=0 'width=8,no' >some.out
 is "$? $(sed 's/^.*slurmdl: //' some.out | tail -2 | sed 's/ of 2.*Error.*/ of 2/; s/[0-9.]*: .*/R/')" "0 1 of 2
 best result R" "Hydra: what failed, and the best result"

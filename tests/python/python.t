@@ -65,7 +65,7 @@ sleep 1
 RANK=1 WORLD_SIZE=2 timeout 300 $python -c "$slab"
 status=$?
 wait $pid
-is "$? $status" "0 0" "it is not mistaken for a rank of the next run, which comes later"
+is "$? $status" "0 0" "a killed rank is not mistaken for one of the next run"
 
 # ---- a wheel
 mkdir wheel unpacked

@@ -10,7 +10,7 @@ need_package numpy h5py
 cp "$srcdir"/contrib/examples/python/digits.* "$srcdir/contrib/examples/digits/digits.csv.gz" .
 PATH=/usr/bin:$PATH timeout 300 dl run --local --set searcher.max_trials=9 digits.conf >sweep.out 2>&1
 is $? 0 "a sweep"
-like "$(cat sweep.out)" '^best accuracy 0\.[89]' "dl sees the metric"
+like "$(cat sweep.out)" '^best accuracy 0\.[89]' "dl records the metric"
 is "$(cat digits-slurmdl-0001/log/0*/0* | grep -c '"op":"fail"')" 0 "no trial failed"
 again=$(find digits-slurmdl-0001/trials -path '*/a.2/log' | head -1)
 [ -n "$again" ] && first=$(sed -n 's/^epoch \([0-9]*\) .*/\1/p;1q' "$again")
@@ -31,7 +31,7 @@ last=$(sed -n 's/^epoch \([0-9]*\) .*/\1/p' $one/a.1/log | tail -1)
 [ "${last:-200}" -lt 200 ]
 ok $? "should_stop() ended the trainer after epoch $last"
 PATH=/usr/bin:$PATH timeout 300 dl resume --local paused >resumed.out 2>&1
-is $? 0 "it is resumed"
+is $? 0 "the sweep is resumed"
 is "$(sed -n 's/^epoch \([0-9]*\) .*/\1/p' $one/a.2/log | sed -n '1p;$p' | xargs)" "$((last + 1)) 200" "the trainer continues with the next epoch"
 is "$(cat paused-0001/log/0*/0* | grep -c '"op":"fail"')" 0 "no trial failed"
 done_testing

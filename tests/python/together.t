@@ -53,7 +53,7 @@ DL_ELASTIC_DIR=$work/elastic $python elastic.py "$here/elastic.py" 60 7
 status=$?
 is "$(cat elastic.[0-2])" "learned the same
 learned the same" "a rank dies, and the others get the same error"
-like "$(cat elastic.*.err)" 'continuing with the remaining ranks' "they report it"
+like "$(cat elastic.*.err)" 'continuing with the remaining ranks' "the others print that they continue"
 [ ! -f elastic.late ] || is "$status: $(cat elastic.late elastic.late.err)" "0: slurmdl: this rank is not needed: the training has ended" \
     "Horovod's: a rank that is too late ends, and runs nothing"
 [ "$(grep -c same elastic.[0-2] | grep -c ':1')" -eq 2 ] || tail -n 3 elastic.*.err | sed 's/^/# /'
