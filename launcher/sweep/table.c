@@ -188,13 +188,13 @@ char *table_fit (struct libscols_table *tb, const char *const *least, size_t own
     if (table_width () == 0)
         return NULL;
     while (room_of (tb) < 0 && (cl = least_of (tb, least, own, stay))) {
-        if (!f && !(f = open_memstream (&names, &size)))
-            return NULL;
+        if (!f)
+            f = xopen_memstream (&names, &size);
         fprintf (f, "%s%s", ftell (f) > 0 ? ", " : "", column_name (cl));
         scols_column_set_flags (cl, scols_column_get_flags (cl) | SCOLS_FL_HIDDEN);
     }
     if (f)
-        fclose (f);
+        xclose_memstream (f);
     cut_columns (tb);
     return names;
 }

@@ -53,10 +53,10 @@ char *trial_text (const struct sweep *s, const struct sweep_trial *t)
 {
     char *out = NULL;
     size_t size;
-    FILE *f = open_memstream (&out, &size);
+    FILE *f = xopen_memstream (&out, &size);
     const char *gap = "";
 
-    for (size_t i = 0; f && i < s->exp->space->nhparams; i++) {
+    for (size_t i = 0; i < s->exp->space->nhparams; i++) {
         const struct hparam *h = &s->exp->space->hparams[i];
         char *value = h->dim >= 0 ? cell_text (s, t, h) : NULL;
         if (value) {
@@ -65,8 +65,7 @@ char *trial_text (const struct sweep *s, const struct sweep_trial *t)
         }
         free (value);
     }
-    if (f)
-        fclose (f);
+    xclose_memstream (f);
     return out;
 }
 

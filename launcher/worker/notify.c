@@ -181,8 +181,9 @@ static void add_sendmail_folders (const void *arg)
     char *longer;
 
     set_notification_variables (arg);
-    if (asprintf (&longer, "%s:/usr/sbin:/usr/lib", path ? path : "/bin:/usr/bin") > 0)
-        setenv ("PATH", longer, 1);
+    longer = xasprintf ("%s:/usr/sbin:/usr/lib", path ? path : "/bin:/usr/bin");
+    setenv ("PATH", longer, 1);
+    free (longer);
 }
 
 /* Returns the wait status, or -1 after killing the process group because it took too long. */

@@ -21,6 +21,7 @@
 #include "launcher/sweep/peer.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/replay.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/disk_reserve.h"
 #include "launcher/sys/strings.h"
 #include "launcher/worker/worker.h"
@@ -180,11 +181,10 @@ char *worker_good_nodes (const struct worker *w, long *count, bool *all)
 {
     char *text = NULL;
     size_t size;
-    struct good_nodes n = { .w = w, .list = open_memstream (&text, &size) };
-    bool found = n.list && find_good_nodes (&n);
+    struct good_nodes n = { .w = w, .list = xopen_memstream (&text, &size) };
+    bool found = find_good_nodes (&n);
 
-    if (n.list)
-        fclose (n.list);
+    xclose_memstream (n.list);
     *count = n.good < n.wanted ? n.good : n.wanted;
     *all = n.all == n.good && n.all == n.wanted;
     if (found && n.good > 0)
