@@ -22,7 +22,7 @@
 #include "runtime/base/error.h"
 #include "runtime/storage/inside.h"
 
-enum { RECORD_MAX = 8 << 20, FLOW_VERSION = 3 };
+enum { RECORD_MAX = 8 << 20, FLOW_VERSION = 1 };
 
 /* ---- create a run ---- */
 

@@ -9,7 +9,7 @@
 #include "launcher/heal/heal.h"
 #include "runtime/comm/net/handshake.h"
 
-enum { HEAL_VERSION = 2, HEAL_MOST = 2048, HEAL_HOST = 64 };
+enum { HEAL_VERSION = 1, HEAL_MOST = 2048, HEAL_HOST = 64 };
 
 /* This environment variable names the worker's notice (runtime/comm/net/notice.h), whose text is
  * "PORT KEY HOST[,HOST...]".

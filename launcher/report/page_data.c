@@ -438,7 +438,7 @@ static json_t *gpu_use_json (const struct gpu_use *u)
 
 /* ---- all data ---- */
 
-enum { VERSION = 3, TICKS = 4000 };
+enum { VERSION = 1, TICKS = 4000 };
 
 /* ---- reading ---- */
 

@@ -135,7 +135,7 @@ enum sweep_state {
 };
 
 /* Version of the log's format and of the rules of its replay. */
-enum { LOG_VERSION = 4 };
+enum { LOG_VERSION = 1 };
 
 struct sweep {
     char *dir;

@@ -155,7 +155,7 @@ static int load_trailer (int fd, uint64_t size, struct trailer *t)
         return fail_damaged_manifest ();
     if (io_read_at (fd, t, n, (off_t)(size - n)) < 0)
         return -1;
-    if (memcmp (t->magic, "SLURMDL2", sizeof (t->magic))
+    if (memcmp (t->magic, "SLURMDL1", sizeof (t->magic))
         || t->crc != crc32c (0, t, n - sizeof (t->crc)))
         return fail_damaged_manifest ();
     return 0;
@@ -175,7 +175,7 @@ static bool is_newer (int fd, uint64_t size)
         return false;
     memcpy (&crc, buf + n - sizeof (crc), sizeof (crc));
     for (const char *t = buf; t <= buf + n - LEAST; t++)
-        if (!memcmp (t, "SLURMDL", 7) && t[7] > '2' && t[7] <= '9'
+        if (!memcmp (t, "SLURMDL", 7) && t[7] > '1' && t[7] <= '9'
             && crc == crc32c (0, t, (size_t)(buf + n - t) - sizeof (crc)))
             return true;
     return false;

@@ -55,7 +55,7 @@ enum { MANIFEST_ALIGNMENT = 4096 };
  * before anybody interprets it: libhdf5 is not designed to read damaged files.
  */
 struct trailer {
-    char magic[8]; /* "SLURMDL2" */
+    char magic[8]; /* "SLURMDL1" */
     int64_t step;
     uint64_t length;   /* of the HDF5 file: offset of the trailer */
     uint64_t manifest; /* offset of the manifest's rows */

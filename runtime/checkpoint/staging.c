@@ -148,7 +148,7 @@ static struct h5_dataset table_dataset (const char *name, const struct h5_member
 /* Add the HDF5 metadata behind the data and the tables. */
 static int add_hdf5_structure (struct draft *d, struct h5_image *image)
 {
-    const struct h5_attribute attributes[] = { { "slurmdl_version", 2 }, { "step", d->m.step } };
+    const struct h5_attribute attributes[] = { { "slurmdl_version", 1 }, { "step", d->m.step } };
     const struct manifest *m = &d->m;
     const uint64_t rows[] = { m->n, m->nshards };
     uint64_t end = (d->end + 7) / 8 * 8;
@@ -255,7 +255,7 @@ int draft_seal (struct draft *d)
                          .shards = d->m.shards_offset,
                          .nshards = d->m.nshards };
 
-    memcpy (t.magic, "SLURMDL2", sizeof (t.magic));
+    memcpy (t.magic, "SLURMDL1", sizeof (t.magic));
     put_table_rows (d, d->m.offset, d->m.rows, d->m.n * sizeof (*d->m.rows));
     put_table_rows (d, d->m.shards_offset, d->m.shards, d->m.nshards * sizeof (*d->m.shards));
     if (write_ends (d, &t.rest_crc) < 0)

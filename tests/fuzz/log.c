@@ -16,7 +16,7 @@ static const char conf[] =
     "hyperparameters = { lr = { type = \"log\"; minval = -3; maxval = 0.0; };"
     " n = { type = \"int\"; minval = 2; maxval = 64; }; };\n";
 
-static const char created[] = "{\"op\":\"create\",\"time\":1000.5,\"by\":\"me\",\"version\":4,"
+static const char created[] = "{\"op\":\"create\",\"time\":1000.5,\"by\":\"me\",\"version\":1,"
                               "\"name\":\"t\",\"dir\":\"/tmp\",\"seed\":7,"
                               "\"id\":\"0123456789abcdef0123456789abcdef\",\"digest\":\"0\"}\n";
 

@@ -18,7 +18,7 @@
     "{'op':'begin','trial':" t ",'length':" len ",'x':[" x "],'hparams':{'x':" x "}}"
 #define END(op, t, k, more) "{'op':'" op "','trial':" t ",'attempt':" k ",'seconds':10" more "}"
 
-static const char create[] = "{'op':'create','version':4,'name':'t',"
+static const char create[] = "{'op':'create','version':1,'name':'t',"
                              "'dir':'/','seed':1,'time':1}";
 
 /* A sweep before its create event. */

@@ -137,7 +137,7 @@ def crc32c(data):
 
 def newer(raw):
     """Return a checkpoint with the longer trailer of a future version."""
-    trailer = b"SLURMDL3" + raw[-56:-4] + bytes(8)
+    trailer = b"SLURMDL2" + raw[-56:-4] + bytes(8)
     return raw[:-64] + trailer + struct.pack("<I", crc32c(trailer))
 
 

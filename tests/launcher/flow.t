@@ -479,7 +479,7 @@ gpus () { # gpus RUN|RESUME NAME: print how many GPUs per node the job requests
     grep -o 'gpus-per-node=[0-9]*' "$work/asked"
 }
 is "$(gpus run old.conf)" gpus-per-node=1 "slots_per_trial is shared by two nodes"
-sed -i 's/"version": [0-9]*/"version": 1/' "$work/flows/old-0001/flow.json"
+sed -i 's/"version": [0-9]*/"version": 2/' "$work/flows/old-0001/flow.json"
 is "$(dl flow resume old 2>&1)" "dl: $work/flows/old-0001/flow.json: made by another version of dl" "a flow of another version"
 
 # ---- graph; a flow that other users can write to or that was edited

@@ -158,12 +158,12 @@ import sys
 sys.path.insert(0, sys.argv[1])
 from replay import xxh64
 path = "g-0001/log/000000/00000001"
-line = open(path, "rb").read().splitlines(True)[0].replace(b'"version":4', b'"version":3')
+line = open(path, "rb").read().splitlines(True)[0].replace(b'"version":1', b'"version":2')
 open(path, "wb").write(line + b'{"xxh64": "%016x"}\n' % xxh64(line))
 END
 for command in show 'resume --detach' 'fork --trust --detach' report; do
     timeout 300 dl $command g-0001 >out 2>&1
-    is "$? $(cat out)" "5 dl: $PWD/g-0001: made by another version of dl (the decision log has format 3, this dl reads format 4)" "dl $command: a log of another version"
+    is "$? $(cat out)" "5 dl: $PWD/g-0001: made by another version of dl (the decision log has format 2, this dl reads format 1)" "dl $command: a log of another version"
 done
 
 # ---- impossible requests

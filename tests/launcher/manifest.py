@@ -97,7 +97,7 @@ def check(path):
         step = f.attrs["step"]
     with open(path, "rb") as f:
         end = f.read()[-64:]
-    assert end[:8] == b"SLURMDL2" and struct.unpack_from("<q", end, 8)[0] == step
+    assert end[:8] == b"SLURMDL1" and struct.unpack_from("<q", end, 8)[0] == step
     return len(names), len(shards)
 
 

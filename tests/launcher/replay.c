@@ -285,8 +285,8 @@ FOLDER_CASE (versions)
         const char *create;
         int rv;
     } logs[] = {
-        { "{'op':'create','version':4,'name':'t','dir':'/','seed':1}", 0 },
-        { "{'op':'create','version':3,'name':'t','dir':'/','seed':1}", -1 },
+        { "{'op':'create','version':1,'name':'t','dir':'/','seed':1}", 0 },
+        { "{'op':'create','version':2,'name':'t','dir':'/','seed':1}", -1 },
         { "{'op':'create','version':5,'name':'t','dir':'/','seed':1}", -1 },
         { "{'op':'create','version':0,'name':'t','dir':'/','seed':1}", -1 },
         { "{'op':'begin','trial':1,'length':1,'x':[0.5]}", -1 },

@@ -76,7 +76,7 @@ int boot_parse (struct boot_place *p, const char *notice, struct slurmdl_error *
 bool boot_is_loopback (const char *host);
 
 /* The kinds of messages. */
-enum { BOOT_TEXT = 1024, BOOT_VERSION = 2 };
+enum { BOOT_TEXT = 1024, BOOT_VERSION = 1 };
 
 enum boot_kind {
     BOOT_WELCOME = 1,

@@ -44,7 +44,7 @@ enum dial_kind {
     DIAL_QUERY,    /* answered by a struct mesh_report */
 };
 
-enum { DIAL_VERSION = 3, DIAL_TEXT = 256 };
+enum { DIAL_VERSION = 1, DIAL_TEXT = 256 };
 
 /* The body of the handshake. */
 struct mesh_hello {
