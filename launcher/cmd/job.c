@@ -434,14 +434,15 @@ static int run_worker (const struct sweep *s)
 }
 
 /* The allocation is lost.  Requeue a batch job, which ends this process, and avoid the
- * excluded nodes.
+ * excluded nodes.  If the worker asks for nothing, this run of the job is over: Slurm may already
+ * have started the next one.
  */
-static void requeue_or_complain (const struct sweep *s)
+static void requeue_or_complain (const struct sweep *s, int status)
 {
     const char *batch = getenv ("ENVIRONMENT");
     char hosts[PATH_MAX];
 
-    if (batch && !strcmp (batch, "BATCH")) {
+    if (status != EXIT_OK && batch && !strcmp (batch, "BATCH")) {
         complain ("%s continues when Slurm restarts job %s", s->word, getenv ("SLURM_JOB_ID"));
         executor_excluded (s, hosts, sizeof (hosts));
         if (allocation_requeue (hosts) == 0)
@@ -475,7 +476,7 @@ static int run_here (struct sweep *s)
         return fail_on (s, &err);
     if (sweep_has_ended (s) || s->state == SWEEP_PAUSED)
         return print_job_end (s);
-    requeue_or_complain (s);
+    requeue_or_complain (s, status);
     return status ?: EXIT_STOPPED;
 }
 

@@ -49,6 +49,7 @@ struct other {
     double looked;
     bool dead;
     bool before; /* at the slot of this process */
+    bool after;  /* the same, since Slurm requeued the job of this process */
 };
 
 struct peer_membership {
@@ -60,6 +61,7 @@ struct peer_membership {
     char host[65];
     char boot[40];
     char pidns[40];
+    long long requeues; /* how often the job had been requeued */
     struct claim *claims;
     size_t nclaims;
     struct other *others;
@@ -85,6 +87,7 @@ static void peer_describe (struct peer_membership *p, const char *slot)
     snprintf (p->self.nonce, sizeof (p->self.nonce), "%016llx%016llx", r[0], r[1]);
     snprintf (p->self.slot, sizeof (p->self.slot), "%s", slot);
     gethostname (p->host, sizeof (p->host) - 1);
+    p->requeues = environment_number ("SLURM_RESTART_COUNT", 0);
     word_make_fit (p->self.slot);
     word_make_fit (p->host);
     process_boot_id (p->boot, sizeof (p->boot));
@@ -128,7 +131,7 @@ static int register_self (struct peer_membership *p, struct slurmdl_error *err)
         json_pack ("{s:s, s:s, s:s, s:s, s:I, s:I, s:f, s:I}", "slot", p->self.slot, "host",
                    p->host, "boot", p->boot, "pidns", p->pidns, "pid", (json_int_t)getpid (),
                    "start", (json_int_t)process_start ("/proc", getpid ()), "time", event_clock (),
-                   "requeues", (json_int_t)environment_number ("SLURM_RESTART_COUNT", 0));
+                   "requeues", (json_int_t)p->requeues);
     char *line = json_dumps (o, JSON_COMPACT | JSON_REAL_PRECISION (15));
     int rv;
 
@@ -319,10 +322,16 @@ static bool process_gone (const struct peer_membership *p, const json_t *o)
                                  (uint64_t)number_member (o, "start"));
 }
 
-/* A slot has one worker at a time: if this process has the slot now, the other one is gone. */
-static bool is_predecessor (const struct peer_membership *p, const json_t *o)
+/* A slot has one worker at a time.  If its job was requeued because its host did not answer, both
+ * workers may live: the one with fewer requeues has lost the slot.
+ */
+static void compare_slots (const struct peer_membership *p, const json_t *o, struct other *other)
 {
-    return member_equals (o, "slot", p->self.slot);
+    bool same = o && member_equals (o, "slot", p->self.slot);
+    bool later = number_member (o, "requeues") > p->requeues;
+
+    other->before = same && !later;
+    other->after = same && later;
 }
 
 static bool counter_stands (struct other *o, const char *counter, int64_t lease)
@@ -366,7 +375,7 @@ static bool check_worker (struct peer_membership *p, struct other *other, int64_
 
     if (*other->nonce)
         o = read_worker (p->dir, other->nonce, counter, sizeof (counter));
-    other->before = o && is_predecessor (p, o);
+    compare_slots (p, o, other);
     dead = o
            && (!strncmp (counter, PEER_GONE, strlen (PEER_GONE)) || other->before
                || process_gone (p, o));
@@ -430,6 +439,14 @@ bool peer_preceded (struct peer_membership *p, const char *nonce)
     for (size_t i = 0; i < p->nothers; i++)
         if (!strcmp (p->others[i].nonce, nonce))
             return p->others[i].before;
+    return false;
+}
+
+bool peer_follows (struct peer_membership *p, const char *nonce)
+{
+    for (size_t i = 0; i < p->nothers; i++)
+        if (!strcmp (p->others[i].nonce, nonce))
+            return p->others[i].after;
     return false;
 }
 

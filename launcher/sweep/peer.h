@@ -56,6 +56,11 @@ bool peer_dead (struct peer_membership *self, const char *nonce, int64_t lease);
 /* Whether a worker that was passed to peer_dead() had the slot of this process before. */
 bool peer_preceded (struct peer_membership *self, const char *nonce);
 
+/* Whether such a worker has the slot of this process now, because Slurm requeued the job of this
+ * process and has started it again, perhaps on another host.
+ */
+bool peer_follows (struct peer_membership *self, const char *nonce);
+
 /* Seconds since peer_dead() first reported the worker as dead to this process. */
 double peer_dead_since (const struct peer_membership *self, const char *nonce);
 

@@ -202,16 +202,28 @@ static enum turn claim_trial (struct worker *w, long trial, struct slurmdl_error
     return TURN_FAILED;
 }
 
+/* The host of this worker did not answer for a while, so that Slurm started the job elsewhere. */
+static enum turn leave_slot (struct worker *w)
+{
+    w->left_over = true;
+    fputs ("dl: Slurm has started the job of this worker again; this worker ends\n", stderr);
+    return TURN_AGAIN;
+}
+
 /* Returns TURN_DONE if this worker has the trial, TURN_WAIT if it cannot get it. */
 static enum turn try_trial (struct worker *w, long trial, struct slurmdl_error *err)
 {
     const char *owner;
+    bool dead;
 
     if (!(owner = worker_owner_of (w, trial)))
         return claim_trial (w, trial, err);
     if (!strcmp (owner, worker_nonce (w)))
         return TURN_DONE;
-    if (!w->polls || !peer_dead (w->peer, owner, w->sweep->exp->worker->lease))
+    dead = w->polls && peer_dead (w->peer, owner, w->sweep->exp->worker->lease);
+    if (peer_follows (w->peer, owner))
+        return leave_slot (w);
+    if (!dead)
         return TURN_WAIT;
     return publish_lost (w, trial, owner, err);
 }

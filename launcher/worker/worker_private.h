@@ -36,7 +36,7 @@ struct worker {
     bool timed_out;                 /* it stops because that time is near */
     bool fresh;                     /* as in struct worker_place */
     const struct worker_exit *lost; /* the same */
-    bool left_over;                 /* its job has ended */
+    bool left_over;                 /* its job has ended, or runs again elsewhere */
     long idle;                      /* minutes without work on its step's GPUs; 0: not idle */
     bool out_of_time;               /* the open segments take longer than the time left */
     bool waits;                     /* has reported that it waits for disk space */

@@ -193,4 +193,42 @@ bad_set "cannot be used together" "fewer nodes for roles" 'job.roles=({name="wor
 echo "print (1)" >slp.py
 bad "there is no program .slp\.py. in PATH: write \./slp\.py for the file in " "a file of the folder, without its path" -- slp.py
 bad "follows the file" "an option behind the file" never.conf --detach
+# ---- a host freezes, Slurm requeues its job and starts it elsewhere, and the host thaws: the earlier run ends, and harms nothing
+mkdir bin
+for command in scontrol sacct squeue scancel; do
+    program "bin/$command" <<END
+echo "$command \$*" >>"$work/calls"
+END
+done
+echo "echo '77|N/A|RUNNING|None|1:00:00||/tmp'" >>bin/squeue # elsewhere
+program bin/srun <<'END'
+while case $1 in --*) ;; *) false ;; esac do shift; done
+SLURM_PROCID=0 SLURM_STEP_ID=0 exec "$@"
+END
+cat >twice.conf <<END
+name = "twice";
+entrypoint = "echo begin; until [ -e $work/go ]; do sleep 0.1; done";
+searcher = { name = "single"; };
+worker = { heartbeat = 1; lease = 3; grace = 2; };
+END
+in_job () { # in_job COMMAND...: run dl job in a batch job of one node
+    exec env PATH="$work/bin:$PATH" SLURM_JOB_ID=77 SLURM_JOB_NODELIST=n1 SLURM_JOB_NUM_NODES=1 SLURM_NTASKS=1 SLURMD_NODENAME=n1 ENVIRONMENT=BATCH \
+        SLURM_JOB_END_TIME=$(($(date +%s) + 3600)) "$@" dl job twice.conf
+}
+(in_job RUN=first) >first.out 2>&1 &
+first=$!
+wait_for 60 grep -qs begin twice-0001/trials/0001/a.1/log
+frozen=$(grep -lsz '^RUN=first$' /proc/[0-9]*/environ | cut -d/ -f3)
+kill -STOP $frozen 2>/dev/null
+(in_job SLURM_RESTART_COUNT=1) >second.out 2>&1 &
+second=$!
+wait_for 60 grep -qs begin twice-0001/trials/0001/a.2/log
+kill -CONT $frozen 2>/dev/null
+wait "$first"
+is "$?" 4 "the earlier run of a requeued job ends"
+like "$(cat first.out)" '^dl: Slurm has started the job of this worker again; this worker ends$' "says why"
+is "$(grep -c requeue calls)" 0 "and does not requeue the job"
+touch go
+wait "$second"
+is "$? $(conditions twice) $(attempts twice)" "0 Succeeded:TrainingCompleted 2" "the later run succeeds with its first attempt"
 done_testing
