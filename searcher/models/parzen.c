@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "searcher/numeric/normal.h"
+
 enum { FLAT = 25, NARROW = 100, CELLS_MAX = 2 * NARROW, TRIES = 1000 };
 /* Integers with more values than this have a density, not masses. */
 enum { DISCRETE_MAX = 256, NEGLIGIBLE = 40, ALL = 9 };
@@ -31,17 +33,14 @@ static struct kernel *kernel_at (const struct parzen *p, int64_t k, int64_t i)
 
 /* ---- the normal distribution ---- */
 
-static const double sqrt_half = 0x1.6a09e667f3bcdp-1;
-static const double log_sqrt_2pi = 0x1.d67f1c864beb5p-1;
-
 /* Probability mass between a and b standard deviations, accurate far out in the tails. */
 static double mass (double a, double b)
 {
     if (a > 0)
-        return (erfc (a * sqrt_half) - erfc (b * sqrt_half)) / 2;
+        return (erfc (a * M_SQRT1_2) - erfc (b * M_SQRT1_2)) / 2;
     if (b < 0)
-        return (erfc (-b * sqrt_half) - erfc (-a * sqrt_half)) / 2;
-    return (erf (b * sqrt_half) - erf (a * sqrt_half)) / 2;
+        return (erfc (-b * M_SQRT1_2) - erfc (-a * M_SQRT1_2)) / 2;
+    return (erf (b * M_SQRT1_2) - erf (a * M_SQRT1_2)) / 2;
 }
 
 static double log_mass (double a, double b)
@@ -53,7 +52,7 @@ static double log_mass (double a, double b)
         return log (m);
     /* so far out that only the order matters */
     x = a > 0 ? a : b;
-    return -x * x / 2 - log_sqrt_2pi - log (fabs (x) + 1);
+    return -x * x / 2 - LOG_SQRT_2PI - log (fabs (x) + 1);
 }
 
 /* ---- kernels ---- */
@@ -114,7 +113,7 @@ static void set_kernel (struct parzen *p, int64_t k, int64_t i, double mu, doubl
                            ? 0
                            : log_mass ((low - mu) / sigma, (high - mu) / sigma);
     if (!is_discrete_dim (p->dims + i))
-        kernel->log_norm += log (sigma) + log_sqrt_2pi;
+        kernel->log_norm += log (sigma) + LOG_SQRT_2PI;
 }
 
 /* 'room' has two numbers for each point. */

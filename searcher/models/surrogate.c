@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "searcher/numeric/normal.h"
 #include "searcher/numeric/warp.h"
 #include "searcher/objectives/pareto.h"
 #include "searcher/state/point.h"
@@ -220,15 +221,14 @@ static double erfcx (double x)
 /* log of E[max(f - Y, 0)], Y normal, without underflow (S. Ament and others, arXiv 2310.20708). */
 static double log_expected_improvement (double mean, double deviation, double f)
 {
-    const double log_sqrt_2pi = 0x1.d67f1c864beb5p-1, sqrt_half = 0x1.6a09e667f3bcdp-1;
     const double sqrt_half_pi = 0x1.40d931ff62706p+0;
     double z = (f - mean) / deviation, rest;
 
     if (z > -1)
         return log (deviation)
-               + log (z * erfc (-z * sqrt_half) / 2 + exp (-z * z / 2 - log_sqrt_2pi));
-    rest = 1 + z * sqrt_half_pi * erfcx (-z * sqrt_half);
-    return log (deviation) - z * z / 2 - log_sqrt_2pi
+               + log (z * erfc (-z * M_SQRT1_2) / 2 + exp (-z * z / 2 - LOG_SQRT_2PI));
+    rest = 1 + z * sqrt_half_pi * erfcx (-z * M_SQRT1_2);
+    return log (deviation) - z * z / 2 - LOG_SQRT_2PI
            + (rest > 1e-12 && z > -1e3 ? log (rest) : -2 * log (-z));
 }
 

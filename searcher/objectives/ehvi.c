@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "searcher/numeric/normal.h"
+
 struct pareto_boxes {
     int64_t m, n;
     double *sides; /* of each box: m lows, m highs */
@@ -191,9 +193,6 @@ void pareto_boxes_destroy (struct pareto_boxes *b)
 /* Below -EDGE the continued fraction is exact after TERMS terms. */
 enum { EDGE = 5, TERMS = 25 };
 
-static const double sqrt_half = 0x1.6a09e667f3bcdp-1;
-static const double log_sqrt_2pi = 0x1.d67f1c864beb5p-1;
-
 /* The expected improvement is h(t) = f(t) + t F(t), with f and F the density
  * and the distribution function of the normal.  For t < -EDGE these nearly
  * cancel, but F(t)/f(t) = 1/(c - t), with a continued fraction c (Laplace),
@@ -211,8 +210,8 @@ static double tail_ratio (double t)
 static double log_unit_improvement (double t)
 {
     if (t < -EDGE)
-        return log (tail_ratio (t)) - t * t / 2 - log_sqrt_2pi;
-    return log (exp (-t * t / 2 - log_sqrt_2pi) + t * erfc (-t * sqrt_half) / 2);
+        return log (tail_ratio (t)) - t * t / 2 - LOG_SQRT_2PI;
+    return log (exp (-t * t / 2 - LOG_SQRT_2PI) + t * erfc (-t * M_SQRT1_2) / 2);
 }
 
 /* log (h(b) - h(a)).  The difference is no more exact than h(b), which is

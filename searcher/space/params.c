@@ -5,9 +5,6 @@
 
 #include "searcher/space/space.h"
 
-/* Beyond 2^53 not every integer is a double. */
-static const double integer_max = 0x1p53;
-
 static const char *check_prior (const struct param *p)
 {
     if (p->deviation == 0)
@@ -29,7 +26,7 @@ static const char *check_step (const struct param *p)
         return "step is not above 0";
     if (p->step > p->max - p->min)
         return "step is above max - min";
-    if ((p->max - p->min) / p->step > integer_max)
+    if ((p->max - p->min) / p->step > INTEGER_MAX)
         return "step is too small";
     if (p->type == PARAM_LOG || p->base != 0)
         return "step and a logarithm cannot be used together";
@@ -57,7 +54,7 @@ static const char *check_int (const struct param *p)
         return why;
     if (floor (p->min) != p->min || floor (p->max) != p->max)
         return "min or max is not an integer";
-    if (p->min < -integer_max || p->max > integer_max)
+    if (p->min < -INTEGER_MAX || p->max > INTEGER_MAX)
         return "min or max is beyond 2^53";
     if (p->base != 0 && (!isfinite (p->base) || p->base <= 1))
         return "base is not above 1";

@@ -5,16 +5,12 @@
 #include <math.h>
 #include <string.h>
 
+#include "searcher/numeric/normal.h"
 #include "searcher/numeric/rng.h"
-
-/* Beyond 2^53 not every integer is a double. */
-static const double integer_max = 0x1p53;
-
-static const double sqrt_half = 0x1.6a09e667f3bcdp-1;
 
 static bool is_integral (double x)
 {
-    return floor (x) == x && fabs (x) <= integer_max;
+    return floor (x) == x && fabs (x) <= INTEGER_MAX;
 }
 
 /* Number of steps from min to max; rounding may be off by one bit. */
@@ -53,7 +49,7 @@ static bool is_decimal (double x, double unit)
 {
     double whole = floor (x * unit + 0.5);
 
-    return fabs (whole) <= integer_max && whole / unit == x;
+    return fabs (whole) <= INTEGER_MAX && whole / unit == x;
 }
 
 static double unit_of (double min, double step)
@@ -73,14 +69,14 @@ static double step_value (const struct dim *d, double k)
     if (d->unit == 0)
         return d->min + k * d->step;
     whole = floor (d->min * d->unit + 0.5) + k * floor (d->step * d->unit + 0.5);
-    return fabs (whole) <= integer_max ? whole / d->unit : d->min + k * d->step;
+    return fabs (whole) <= INTEGER_MAX ? whole / d->unit : d->min + k * d->step;
 }
 
 /* ---- the normal distribution ---- */
 
 static double mass_below (double z)
 {
-    return erfc (-z * sqrt_half) / 2;
+    return erfc (-z * M_SQRT1_2) / 2;
 }
 
 /* The inverse for p in (0, 1): Newton's method on the logarithm, which is
@@ -88,7 +84,6 @@ static double mass_below (double z)
  */
 static double truncated_quantile (double p)
 {
-    const double log_sqrt_2pi = 0x1.d67f1c864beb5p-1;
     bool high = p > 0.5;
     double q = high ? 1 - p : p;
     double z;
@@ -98,7 +93,7 @@ static double truncated_quantile (double p)
     z = -sqrt (-2 * log (q));
     for (int i = 0; i < 60; i++) {
         double now = mass_below (z);
-        double by = (log (now) - log (q)) * now * exp (z * z / 2 + log_sqrt_2pi);
+        double by = (log (now) - log (q)) * now * exp (z * z / 2 + LOG_SQRT_2PI);
         z -= by;
         if (fabs (by) < 1e-14 * (1 + fabs (z)))
             break;

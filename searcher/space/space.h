@@ -8,6 +8,9 @@
 
 #include "searcher/searcher.h"
 
+/* Beyond 2^53 not every integer is a double. */
+#define INTEGER_MAX 0x1p53
+
 /* A parameter as stored in the state: without its name. */
 struct dim {
     double min, max, base;
