@@ -134,6 +134,21 @@ is "$(cd "$work" && shared_names one.c two.c)" "both: one.c two.c" "planted: a s
 is "$(cd "$srcdir" && shared_names $(find searcher runtime launcher spank -name '*.c' | sort) |
     grep -v '^hdf5: runtime/storage/hdf5_lazy.c runtime/storage/hdf5_linked.c$')" "" "no function has the name of another"
 
+# shared_variables FILE...: print the variables at file scope that another file defines, too
+shared_variables () {
+    awk '/^(static|}) ?[^(]*[=;]/ {
+            name = $0; sub (/ *[=;,].*/, "", name); gsub (/\[[^]]*\]/, "", name); sub (/.*[ *}]/, "", name)
+            if (name != "" && !((name, FILENAME) in seen)) { files[name] = files[name] " " FILENAME; n[name]++ }
+            seen[name, FILENAME]
+        }
+        END { for (v in n) if (n[v] > 1) print v ":" files[v] }' "$@" | sort
+}
+printf '%s\n' 'static const char *const every[2] = {' '};' 'static int only (void);' >"$work/one.c"
+printf '%s\n' 'static struct {' '    int only;' '} every;' 'static int only;' >"$work/two.c"
+is "$(cd "$work" && shared_variables one.c two.c)" "every: one.c two.c" "planted: two variables of one name"
+# shellcheck disable=SC2046
+is "$(cd "$srcdir" && shared_variables $(find searcher runtime launcher spank -name '*.c' | sort))" "" "no variable has the name of another"
+
 # ---- the public header, which rebuilds half of the tree
 
 # needless_public HEADER...: print those that include slurmdl.h and name nothing of it but the error, which runtime/base/error.h has
