@@ -219,10 +219,12 @@ in_job () { # in_job COMMAND...: run dl job in a batch job of one node
 first=$!
 wait_for 60 grep -qs begin twice-0001/trials/0001/a.1/log
 frozen=$(grep -lsz '^RUN=first$' /proc/[0-9]*/environ | cut -d/ -f3)
+# shellcheck disable=SC2086
 kill -STOP $frozen 2>/dev/null
 (in_job SLURM_RESTART_COUNT=1) >second.out 2>&1 &
 second=$!
 wait_for 60 grep -qs begin twice-0001/trials/0001/a.2/log
+# shellcheck disable=SC2086
 kill -CONT $frozen 2>/dev/null
 wait "$first"
 is "$?" 4 "the earlier run of a requeued job ends"
