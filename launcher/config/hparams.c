@@ -14,6 +14,7 @@
 #include "launcher/config/space.h"
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/json_number.h"
+#include "launcher/sys/strings.h"
 #include "runtime/base/nearest_word.h"
 
 /* ---- placeholders ---- */
@@ -396,25 +397,6 @@ void hparams_variable (char *buf, size_t size, const char *path)
 
 /* ---- {name} ---- */
 
-static void put_quoted (FILE *f, const char *value, bool quote)
-{
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyz"
-                                "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                "0123456789+-._,/:=@%";
-
-    if (!quote || (*value && !value[strspn (value, plain)])) {
-        fputs (value, f);
-        return;
-    }
-    fputc ('\'', f);
-    for (; *value; value++)
-        if (*value == '\'')
-            fputs ("'\\''", f);
-        else
-            fputc (*value, f);
-    fputc ('\'', f);
-}
-
 /* The file after {resume_dir}: the rest of the word up to the first special character. */
 static char *file_after_placeholder (const char *text)
 {
@@ -506,7 +488,10 @@ static void expand_text (FILE *f, const struct command_values *v, const char *st
             text += n;
         } else if ((n = placeholder_length (start, text))) {
             char *value = placeholder_value (v, text, n);
-            put_quoted (f, value ? value : "", quote);
+            if (quote)
+                shell_put (f, value ? value : "");
+            else if (value)
+                fputs (value, f);
             free (value);
             text += n;
         } else

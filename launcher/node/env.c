@@ -1492,24 +1492,6 @@ enum { WIDE = 60, COLUMNS = 8 };
 
 /* ---- one rank, for env -S and the shell ---- */
 
-static void print_quoted (const char *value)
-{
-    static const char safe[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRST"
-                               "UVWXYZ0123456789_.,:/+@%-";
-
-    if (*value && !value[strspn (value, safe)]) {
-        fputs (value, stdout);
-        return;
-    }
-    putchar ('\'');
-    for (; *value; value++)
-        if (*value == '\'')
-            fputs ("'\\''", stdout);
-        else
-            putchar (*value);
-    putchar ('\'');
-}
-
 static bool entry_is_known (const struct plan_rank *r, const struct env_entry *e)
 {
     return e->given && e->value && !find_entry (&r->unknown, e->name);
@@ -1523,7 +1505,7 @@ static int print_rank (struct env_plan *p, long rank, struct slurmdl_error *err)
     for (size_t i = 0; rv == 0 && i < r.vars.n; i++)
         if (entry_is_known (&r, &r.vars.list[i])) {
             printf ("%s=", r.vars.list[i].name);
-            print_quoted (r.vars.list[i].value);
+            shell_put (stdout, r.vars.list[i].value);
             putchar ('\n');
         }
     for (size_t i = 0; rv == 0 && i < r.unknown.n; i++)

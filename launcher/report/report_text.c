@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "launcher/sys/alloc.h"
+#include "launcher/sys/strings.h"
 #include "runtime/base/utf8.h"
 
 /* ---- tables ---- */
@@ -115,21 +116,10 @@ void html_format (FILE *f, const char *fmt, ...)
 
 void html_put_word (FILE *f, const char *text)
 {
-    bool plain = *text != '\0';
+    char *word = shell_word (text);
 
-    for (const char *p = text; *p; p++)
-        plain = plain && (isalnum ((unsigned char)*p) || strchr ("._-+=/:,", *p));
-    if (plain) {
-        html_put (f, text);
-        return;
-    }
-    fputs ("&#39;", f);
-    for (const char *p = text; *p;) {
-        size_t n = strcspn (p, "'");
-        html_format (f, "%.*s%s", (int)n, p, p[n] ? "'\\''" : "");
-        p += n + (p[n] != '\0');
-    }
-    fputs ("&#39;", f);
+    html_put (f, word);
+    free (word);
 }
 
 /* Escape '<' so that no text can end the script element. */

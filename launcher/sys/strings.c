@@ -102,15 +102,12 @@ bool text_ends_with (const char *text, const char *end)
     return n >= k && !strcmp (text + n - k, end);
 }
 
-char *shell_word (const char *text)
+void shell_put (FILE *f, const char *text)
 {
-    char *word = NULL;
-    size_t size;
-    FILE *f;
-
-    if (is_plain (text))
-        return xstrdup (text);
-    f = xopen_memstream (&word, &size);
+    if (is_plain (text)) {
+        fputs (text, f);
+        return;
+    }
     fputc ('\'', f);
     for (; *text; text++)
         if (*text == '\'')
@@ -118,6 +115,15 @@ char *shell_word (const char *text)
         else
             fputc (*text, f);
     fputc ('\'', f);
+}
+
+char *shell_word (const char *text)
+{
+    char *word = NULL;
+    size_t size;
+    FILE *f = xopen_memstream (&word, &size);
+
+    shell_put (f, text);
     xclose_memstream (f);
     return word;
 }

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 /* Append to a NULL-terminated list (NULL: create one) a copy of a string, of its first 'len' bytes,
  * of formatted text, or of each string in another list (NULL: an empty one).
@@ -39,6 +40,8 @@ const char *and_more (char buf[AND_MORE_SIZE], long left);
 
 bool text_ends_with (const char *text, const char *end);
 
-/* Quote a string, if necessary, so that a shell reads it as one word.  The caller frees the result.
- */
+/* Write a string so that a shell reads it as one word, with quotes if necessary. */
+void shell_put (FILE *f, const char *text);
+
+/* The same as a string, which the caller frees. */
 char *shell_word (const char *text);
