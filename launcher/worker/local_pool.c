@@ -26,7 +26,7 @@ enum { KILL_WAIT = 10 };
 /* What the running processes divide among themselves.  The place is just a number that no other one
  * has.
  */
-enum share { SHARE_PLACE, SHARE_GPUS, SHARE_CORES, SHARES };
+enum pool_share { SHARE_PLACE, SHARE_GPUS, SHARE_CORES, SHARES };
 
 struct local_child {
     const struct local_pool *pool;
@@ -70,7 +70,8 @@ int local_gpus (void)
 /* The first of 'wanted' adjacent numbers below 'end' that no running process has; -1: there are
  * none.
  */
-static long find_free_share (const struct local_pool *p, enum share share, long wanted, long end)
+static long find_free_share (const struct local_pool *p, enum pool_share share, long wanted,
+                             long end)
 {
     long first = 0;
 
@@ -97,7 +98,7 @@ static int take_shares (const struct local_pool *p, struct local_child *c)
     const long ends[SHARES] = { (long)p->n + 1, p->devices->ngpus, cores_count () };
 
     for (int i = 0; i < SHARES; i++) {
-        long first = find_free_share (p, (enum share)i, wanted[i], ends[i]);
+        long first = find_free_share (p, (enum pool_share)i, wanted[i], ends[i]);
         if (first < 0 && i == SHARE_GPUS) {
             errno = EBUSY;
             return -1;

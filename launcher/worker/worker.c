@@ -82,8 +82,8 @@ static int train_trial (struct worker *w, long trial, struct slurmdl_error *err)
 enum { ASK_WAIT = 25 };
 
 /* Several workers may notice the same death; only one asks Slurm about it. */
-enum question { QUESTION_MINE, QUESTION_OF_ANOTHER, QUESTION_FAILED };
-static enum question claim_question (const struct worker *w, long trial)
+enum question_claim { QUESTION_MINE, QUESTION_OF_ANOTHER, QUESTION_FAILED };
+static enum question_claim claim_question (const struct worker *w, long trial)
 {
     char path[PATH_MAX];
     int rv;
@@ -107,7 +107,7 @@ static bool find_cause_of_death (struct worker *w, long trial, const char *owner
 {
     const struct worker_exit *mine = peer_preceded (w->peer, owner) ? w->lost : NULL;
     char slot[64];
-    enum question q;
+    enum question_claim q;
 
     *l = (struct worker_exit){ .why = "its worker is gone" };
     if (mine && *mine->why)

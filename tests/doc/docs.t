@@ -151,7 +151,7 @@ else
 fi
 
 # ---- CONTRIBUTING.md: one name for one thing
-is "$(cd "$srcdir" && grep -rhoE --include='*.[ch]' '^(struct|enum) [a-z_0-9]+ \{' searcher runtime launcher spank | sort | uniq -d)" "" \
+is "$(cd "$srcdir" && grep -rhoE --include='*.[ch]' '^(struct|enum) [a-z_0-9]+ \{' searcher runtime launcher spank | sed 's/^[a-z]* //' | sort | uniq -d)" "" \
     "each struct and enum is defined once"
 
 # ---- each nested list ends in its section; mandoc does not check that
