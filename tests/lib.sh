@@ -21,6 +21,16 @@ is () { # is GOT WANTED NAME
     [ "$1" = "$2" ] || printf 'got:    %s\nwanted: %s\n' "$1" "$2" | sed 's/^/# /'
 }
 
+# Check that a command succeeds; if not, print it: holds NAME COMMAND...
+holds () {
+    holds_name=$1
+    shift
+    "$@"
+    set -- $? "$@"
+    ok "$1" "$holds_name"
+    [ "$1" -eq 0 ] || { shift; echo "not true: $*" | sed 's/^/# /'; }
+}
+
 like () { # like TEXT PATTERN NAME
     printf '%s\n' "$1" | grep -qE -e "$2"
     set -- $? "$@"

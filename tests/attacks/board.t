@@ -66,8 +66,7 @@ like "$(cat squat.out)" '^holds 1[12][0-9]{3}$' "another user holds the ports th
 srun
 met "ranks without a common folder meet through srun"
 end "$squatter"
-wait_for 60 gone
-ok $? "the process beside srun ends with it"
+holds "the process beside srun ends with it" wait_for 60 gone
 
 # ---- an attacker without the token
 srun
@@ -85,8 +84,7 @@ for i in 1 2 3 4 5 6; do
     wait_for 60 grep -q ready flood.$i
 done
 met "ranks meet during a flood"
-wait_for 60 gone
-ok $? "a flood does not keep the process alive after srun"
+holds "a flood does not keep the process alive after srun" wait_for 60 gone
 for i in $flooders; do end "$i"; done
 
 # ---- the attacker answers in place of the process next to srun

@@ -87,8 +87,7 @@ printf '%s\n' "$places" | while IFS=: read -r place commands; do
             [ $status -lt 11 ] && [ "$lines" -le 3 ] && ! grep -qE 'Sanitizer|HDF5-DIAG' out && continue
             bad="$bad [$command: status $status, $lines lines]"
         done <todo
-        [ -z "$bad" ]
-        ok $? "$place ($kind)"
+        holds "$place ($kind)" [ -z "$bad" ]
         [ -z "$bad" ] || echo "#$bad"
     done
     echo "$n $failed" >counts
@@ -101,16 +100,14 @@ attacker sh -c "umask 0; mkdir '$e/trials/0001/a.1/dl-monitor-1.0'; cp '$srcdir/
 for command in "monitor $e/trials/0001/a.1/dl-monitor-1.0" "report --output=$victim_home/x.html $e" "top --json $e/trials/0001/a.1"; do
     victim timeout "$limit" dl $command >out 2>&1
     status=$?
-    [ $status -lt 11 ]
-    ok $? "dl ${command%% *}: status $status"
+    holds "dl ${command%% *}: status $status" [ $status -lt 11 ]
 done
 
 # a file named "run", by which dl scale recognizes a run of dl elastic
 case_of scale
 attacker sh -c "echo 'ranks 1 min 1 max 9' >'$e/run'"
 like "$(victim timeout "$limit" dl scale 3 "$e" 2>&1; ls "$e")" "^dl: $e is completed: there is nothing to scale" "dl scale: an experiment is not a run of dl elastic"
-[ ! -e "$e/target" ]
-ok $? "and gets no file of such a run"
+holds "and gets no file of such a run" [ ! -e "$e/target" ]
 
 # output files: another user's pipe would block dl, and another user's file or pipe would leak the data
 /usr/bin/python3 -c 'import struct

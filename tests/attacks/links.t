@@ -67,8 +67,7 @@ done
 case_of folder
 attacker sh -c "umask 0; mkdir -p '$e/trials/0003/a.1'"
 victim timeout 100 dl continue --trust --trials=3 --local "$e" >out 2>&1
-[ ! -e "$e/trials/0003/a.1/log" ]
-ok $? "dl does not use an attempt's folder that another user created"
+holds "dl does not use an attempt's folder that another user created" [ ! -e "$e/trials/0003/a.1/log" ]
 like "$(cat "$e"/workers/*.log)" "trials/0003/a.1: user $attacker_id created this folder" "and the worker says so"
 
 # private data do not get into results.h5, which the group can read

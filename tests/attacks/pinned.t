@@ -19,8 +19,7 @@ is_refused () { # is_refused NAME PATTERN COMMAND...: check that it is refused w
     shift 2
     runs 2 "$name is refused" "$@"
     like "$(cat out)" "$pattern" "$name: one line says why, and how to accept it"
-    [ ! -e "$group/ran" ]
-    ok $? "$name: nothing of it runs"
+    holds "$name: nothing of it runs" [ ! -e "$group/ran" ]
 }
 
 is "$(find "$victim_home/$state" -type d ! -perm 700; find "$victim_home/$state" -type f ! -perm 600)" "" "the records are private"

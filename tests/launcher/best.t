@@ -44,8 +44,7 @@ d = json.load(open("best.json"))
 assert d["metrics"]["loss"] == d["hyperparameters"]["lr"] and d["experiment"] == "real-0001", d
 print(d["command"])')
 ok $? "--json"
-[ "$(sed -n 's/^to train it again: //p' out)" = "$said" ]
-ok $? "the same command"
+holds "the same command" [ "$(sed -n 's/^to train it again: //p' out)" = "$said" ]
 cp said before
 (env -u DL_ATTEMPT_DIR sh -c "$said")
 is "$(tail -n 1 said | sort)" "$(grep " $(python3 -c 'import json; print(json.load(open("best.json"))["hyperparameters"]["lr"])') " before)" "the command repeats the trial, seed and quotes included"

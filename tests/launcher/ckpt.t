@@ -28,14 +28,12 @@ dl ckpt export a.h5 pipe 2>err
 is "$? $(cat err)" "2 dl: pipe: is not a regular file, and is not replaced" "a pipe is not replaced by a file"
 dl ckpt import in.safetensors pipe 2>err
 is "$? $(cat err)" "2 dl: pipe: is not a regular file, and is not replaced" "nor by a checkpoint"
-[ -p pipe ]
-ok $? "it still exists"
+holds "it still exists" [ -p pipe ]
 cp out.safetensors first.safetensors
 ln -s first.safetensors latest
 dl ckpt export a.h5 latest
 is "$? $(find . -name latest -type f)" "0 ./latest" "a link is replaced"
-cmp -s out.safetensors first.safetensors
-ok $? "its target is kept"
+holds "its target is kept" cmp -s out.safetensors first.safetensors
 
 # ---- ls
 dl ckpt ls a.h5 >out

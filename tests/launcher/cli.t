@@ -90,8 +90,7 @@ is "$(dl preview --json --seconds=900 plan.conf | tr -d ' \n' | grep -o '"points
     '"points":15.0 "rungs":[{"length":2,"trials":7,"sum":14.0},{"length":9,"trials":2,"sum":18.0} "max_segments":11 "gpu_hours":32.0 ' "preview --json"
 refused 2 "'x' is not a number" "preview: not a number" dl preview --seconds=x plan.conf
 runs 3 "preview: no file" dl preview nope.conf
-[ -z "$(ls -d plan-* 2>/dev/null)" ]
-ok $? "preview creates nothing"
+holds "preview creates nothing" [ -z "$(ls -d plan-* 2>/dev/null)" ]
 
 # ---- warm_start: the searcher knows an earlier experiment's trials, even after that experiment is gone
 cat >old.conf <<'EOF'
@@ -116,8 +115,7 @@ mkdir away && mv old-0001 away/
 dl show new-0001 >/dev/null
 is $? 0 "warm_start: readable without the other folder"
 like "$(dl run --local new.conf 2>&1)" "^new.conf:2: 'searcher.warm_start': .*old-0001" "warm_start: no such folder"
-[ ! -e new-0002 ]
-ok $? "warm_start: nothing is created"
+holds "warm_start: nothing is created" [ ! -e new-0002 ]
 mv away/old-0001 .
 warm 's/k = 3/k = 4/'
 like "$(dl preview new.conf 2>&1)" "^new.conf:2: 'searcher.warm_start': none of the 4 finished trials of .*old-0001 lies in this space" "warm_start: another constant"
@@ -153,8 +151,7 @@ mkdir -p "$long"
 (cd "$long" && echo x >bad.h5)
 like "$(dl ckpt verify "$long/bad.h5" 2>&1)" "^dl: $work/long/.*\.\.\..*after-reviewer-2/bad.h5: is not a checkpoint" "a path of 2,400 bytes: its end and the cause"
 like "$(dl ckpt verify "$long/none.h5" 2>&1)" "/none.h5: cannot read: No such file or directory$" "a path that does not exist"
-[ "$(dl ckpt verify "$long/none.h5" 2>&1 | wc -c)" -le 1100 ]
-ok $? "in one line of limited length"
+holds "in one line of limited length" [ "$(dl ckpt verify "$long/none.h5" 2>&1 | wc -c)" -le 1100 ]
 middle=$work/$(printf '%0200d' 0)/$(printf '%0100d' 0)
 mkdir -p "$middle"
 echo x >"$middle/bad.h5"

@@ -38,11 +38,9 @@ ok $? "files they leave beside it stay with each attempt"
 like "$(dl run --dry-run edit.conf)" "^code: [0-9]+ files of $proj, .*KiB, would be frozen; [0-9]+ others? stays? there" "--dry-run prints what would be frozen"
 timeout 300 dl run --local --set code.freeze=false edit.conf >out 2>&1
 is "$(values edit-0002) $(wc -l <left.txt)" 'metric:2.0 3' "without freezing they run in the folder"
-[ ! -e edit-0002/code ]
-ok $? "and there is no copy"
+holds "and there is no copy" [ ! -e edit-0002/code ]
 timeout 300 env DL_FREEZE=false dl run --local edit.conf >out 2>&1
-[ ! -e edit-0003/code.tar.zst ]
-ok $? "DL_FREEZE=false"
+holds "DL_FREEZE=false" [ ! -e edit-0003/code.tar.zst ]
 rm -r edit-000? left.txt
 
 # ---- code.local: each worker unpacks its own copy into TMPDIR
@@ -66,8 +64,7 @@ runs 0 "one continues when the other is removed" dl continue --local --trials=4 
 rm -r same-0002/code
 runs 0 "a missing copy is created again" dl continue --local --trials=5 same-0002
 dl rm same-0002 >/dev/null
-[ ! -e .dl-code ]
-ok $? "removing the last one removes the file"
+holds "removing the last one removes the file" [ ! -e .dl-code ]
 
 # ---- which files are frozen, and which become links
 head -c 2000000 /dev/zero >large.bin
@@ -131,8 +128,7 @@ is "$(cd text-0001/code/*/up/proj && find . -name code.sh -type f; find . -path 
 rm big/code.sh
 timeout 300 dl run --local --set searcher.max_trials=1 --set 'name="text"' all.conf >out 2>&1
 # shellcheck disable=SC2144
-[ -L text-0002/code/*/up/proj/big ]
-ok $? "and a folder without text is linked as a whole"
+holds "and a folder without text is linked as a whole" [ -L text-0002/code/*/up/proj/big ]
 mkdir runs
 head -c 2000000 /dev/zero >runs/best.pt
 echo 'echo $1 >runs/best.pt; echo $1 >runs/last.txt; sleep 0.3; [ "$(cat runs/*)" = "$1
@@ -154,8 +150,7 @@ echo 'echo loss = 5' >fault.sh
 timeout 300 dl continue --local --trials=5 fault-0001 >out 2>&1
 is "$(values fault-0001)" metric:4.0 "once there is a result the code stays"
 is "$(timeout 100 dl reproduce fault-0001 | grep -c '^reproduced: loss is 4 ')" 1 "and reproducing uses it"
-[ "$(find . -maxdepth 2 -name 'code*.tar.zst' -path './fault*' | wc -l)" -eq 2 ]
-ok $? "both exist"
+holds "both exist" [ "$(find . -maxdepth 2 -name 'code*.tar.zst' -path './fault*' | wc -l)" -eq 2 ]
 
 # ---- an archive that was replaced
 cp -r all-0001 bad-0001
@@ -165,8 +160,7 @@ tar -cf - all.sh | zstd -q >new.zst 2>/dev/null || cp all.sh new.zst
 mv -f new.zst bad-0001/code.tar.zst
 runs 5 "another archive is refused" dl continue --local --trials=4 bad-0001
 like "$(cat out)" "^dl: $proj/bad-0001/code.tar.zst: this is not the code that was frozen; refusing to run it" "a line says so"
-[ ! -e bad-0001/code ]
-ok $? "and nothing is unpacked"
+holds "and nothing is unpacked" [ ! -e bad-0001/code ]
 
 # ---- provenance, dl reproduce, dl diff
 cat >seed.sh <<'SH'

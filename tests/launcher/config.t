@@ -25,8 +25,7 @@ hyperparameters = {
 mistake () {
     printf '%s\n' "$good" | sed -e "$1" >exp.conf
     refused 2 "$2" "$3" dl run --dry-run exp.conf
-    [ -z "$(ls -d t-* 2>/dev/null)" ]
-    ok $? "$3: nothing is created"
+    holds "$3: nothing is created" [ -z "$(ls -d t-* 2>/dev/null)" ]
 }
 
 printf '%s\n' "$good" >exp.conf

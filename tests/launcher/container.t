@@ -65,8 +65,7 @@ WAIT=$work/ready PATH=$work/fakes:$PATH DL_SOFTWARE='{"image":"r","runtime":"pod
 pid=$!
 wait_for 300 [ -s ready ]
 kill -KILL "$pid"
-wait_for 300 grep -qx "rm --force --ignore --time=0 $(grep -o 'dl-[0-9]*-[0-9]*' ready)" removed
-ok $? "a container whose podman is killed is removed"
+holds "a container whose podman is killed is removed" wait_for 300 grep -qx "rm --force --ignore --time=0 $(grep -o 'dl-[0-9]*-[0-9]*' ready)" removed
 printf '#!/bin/sh\nwhile [ "$1" != /bin/sh ]; do shift; done\nexec unshare -Urpf "$@"\n' >fakes/podman
 cat >loop.sh <<'END'
 (trap 'echo inner >>passed; exit' TERM; echo >inner; while :; do sleep 0.1; done) &
@@ -187,8 +186,7 @@ runs 0 "trials in a real container" env DL_FREEZE=true dl run --local exp.conf
 like "$(dl show 2>&1)" '2 completed' "metrics by lines of output"
 like "$(cat t-0001/trials/0001/a.1/where)" "/t-0001/code/" "the working folder is that of the frozen code"
 for v in A=1 'B=two words' RANK=5 SLURM_JOB_NAME=n CUDA_VISIBLE_DEVICES= DL_TRIAL=1 DL_LENGTH=1; do
-    grep -qxF "$v" t-0001/trials/0001/a.1/variables
-    ok $? "the container has $v"
+    holds "the container has $v" grep -qxF "$v" t-0001/trials/0001/a.1/variables
 done
 like "$(dl show --provenance)" "^container: found charliecloud; |^container: .*path $work/image.*runtime charliecloud" "provenance"
 timeout 300 dl reproduce >out 2>&1

@@ -22,22 +22,19 @@ entries_of () { # entries_of RESULTS: print how many log entries it covers, and 
 conf end 'cp end-0001/results.h5 end-0001/early.h5; dl log loss=$DL_TRIAL; : {x}' 'name = "random"; max_trials = 4; max_length = 1;'
 runs 0 "a sweep ends" dl run --local end.conf
 entries=$(ls end-0001/log/000000 | wc -l)
-[ -f end-0001/early.h5 ]
-ok $? "results.h5 exists before the end"
+holds "results.h5 exists before the end" [ -f end-0001/early.h5 ]
 for reader in 'dl show end' 'dl wait end'; do
     cp end-0001/early.h5 end-0001/results.h5
     runs 0 "$reader" $reader
     if [ "$python" ]; then
         is "$(entries_of end-0001/results.h5)" "$entries completed" "$reader writes what the dead worker should have written"
     else
-        [ "$(tail -c 32 end-0001/results.h5 | od -An -tx1)" != "$(tail -c 32 end-0001/early.h5 | od -An -tx1)" ]
-        ok $? "$reader writes what the dead worker should have written"
+        holds "$reader writes what the dead worker should have written" [ "$(tail -c 32 end-0001/results.h5 | od -An -tx1)" != "$(tail -c 32 end-0001/early.h5 | od -An -tx1)" ]
     fi
 done
 rm end-0001/results.h5
 dl show end >out
-[ -f end-0001/results.h5 ]
-ok $? "or everything"
+holds "or everything" [ -f end-0001/results.h5 ]
 dl label end kept >out
 before=$(stat -c %i end-0001/results.h5)
 dl show end >out
@@ -174,8 +171,7 @@ is $? 2 "dl continue refuses it"
 kill -9 $pid # otherwise it starts new workers
 # shellcheck disable=SC2046
 kill -9 $(pgrep -f "worker --slot local-.* -- $work/idle-0001$")
-wait_for 300 sh -c "dl ls | grep -q '^idle-0001 *running, no worker for '"
-ok $? "dl ls says that no worker runs, and since when"
+holds "dl ls says that no worker runs, and since when" wait_for 300 sh -c "dl ls | grep -q '^idle-0001 *running, no worker for '"
 like "$(dl show idle-0001)" 'running, but no worker is left: the last one ended' "and so does dl show"
 like "$(dl ls --json)" '"state": *"running"' "scripts get the state"
 echo 'dl: the disk is on fire' >>"$(ls -t idle-0001/workers/*.log | head -n 1)"

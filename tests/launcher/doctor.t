@@ -229,8 +229,7 @@ rm $S/plugstack.conf $S/cgroup.conf $S/gres.conf
 printf 'SLURM_CONF = /etc/slurm/slurm.conf\nSLURM_VERSION = 20.11.9\nSelectType = select/linear\nTaskPlugin = task/none\nProctrackType = proctrack/pgid\nKillWait = 30 sec\nPropagateResourceLimits = NONE\n' >config
 out=$(doctor)
 is $? 1 "an old site"
-[ "$(echo "$out" | grep -cE '^(change|broken)')" -ge 10 ]
-ok $? "needs many changes"
+holds "needs many changes" [ "$(echo "$out" | grep -cE '^(change|broken)')" -ge 10 ]
 is "$(dl doctor --config=none 2>&1; echo $?)" "dl: doctor: none: No such file or directory
 3" "no such file"
 : >config

@@ -31,8 +31,7 @@ kill_rank $unit.1 "$ranks"
 ok $? "a rank is killed"
 await_world 3 "" $((before + 1))
 ok $? "a spare rank takes its place"
-wait_for 300 grep -q "place $((unit + 1)): ended by signal 9; restarting in 1 s" out
-ok $? "dl reports what ended"
+holds "dl reports what ended" wait_for 300 grep -q "place $((unit + 1)): ended by signal 9; restarting in 1 s" out
 run=$(sed -n '1s/.*\(elastic\.[0-9]*\):.*/\1/p' out)
 timeout 300 dl scale 9 "$run" >scale 2>&1
 is "$? $(cat scale)" "2 dl: $run: must have from 1 to 4 nodes" "dl scale beyond --max is refused"
@@ -41,8 +40,7 @@ is "$? $(cat scale)" "0 $run: 4 nodes" "dl scale"
 await_world 4 0
 ok $? "adds ranks"
 timeout 300 dl scale 2 "$run" >scale 2>&1
-wait_for 300 grep -q 'has 2 ranks, 0 lost, 2 left' out
-ok $? "and removes some, which lose nothing"
+holds "and removes some, which lose nothing" wait_for 300 grep -q 'has 2 ranks, 0 lost, 2 left' out
 touch enough
 wait $dl
 is $? 0 "it trains to the end"

@@ -44,8 +44,7 @@ runs 0 "trials with modules" env GONE=1 dl run --local exp.conf
 is "$(wc -l <calls)" 4 "loaded once at submission and once in the worker"
 is "$(head -n 1 t-0001/trials/0002/a.1/log)" nvcc "PATH"
 for v in "CUDA_HOME=$work/cuda" "NEEDS=$work/cuda" "WORDS=two" lines A=1 B=2 LOADEDMODULES=cuda:nccl DL_TRIAL=3; do
-    grep -qxF "$v" t-0001/trials/0003/a.1/variables
-    ok $? "the trial has $v"
+    holds "the trial has $v" grep -qxF "$v" t-0001/trials/0003/a.1/variables
 done
 grep -q '^GONE=' t-0001/trials/0003/a.1/variables
 is $? 1 "a variable that a module unsets is unset"

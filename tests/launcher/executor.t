@@ -78,8 +78,7 @@ CUDA_VISIBLE_DEVICES=GPU-a,GPU-b,GPU-c timeout 300 dl run --local --workers 1 --
 is "$(gpus two-0003)" "GPU-a,GPU-b " "names that are not numbers"
 runs 2 "no GPUs: exit status" env "DL_DEVICE_FOLDER=$work/none" dl run --local two.conf
 is "$(cat out)" "dl: a trial needs 2 GPUs ('resources.slots_per_trial') and this machine has 0" "no GPUs: one line"
-[ ! -e two-0004 ]
-ok $? "no GPUs: nothing is created"
+holds "no GPUs: nothing is created" [ ! -e two-0004 ]
 
 # ---- cores
 cores=$(nproc)
@@ -113,13 +112,11 @@ claims () { # claims: attempts that are claimed and have not ended
 wait_for 300 sh -c 'ls slow-0001/trials/0001/a.1/log'
 timeout 300 dl scale 3 slow >said 2>&1
 is $? 0 "scale up"
-wait_for 300 sh -c '[ "$(find slow-0001/trials -name "a.*" | wc -l)" -eq 3 ]'
-ok $? "three workers work"
+holds "three workers work" wait_for 300 sh -c '[ "$(find slow-0001/trials -name "a.*" | wc -l)" -eq 3 ]'
 timeout 300 dl scale 1 slow >said 2>&1
 is $? 0 "scale down"
 is "$(cat slow-0001/log/0*/0* | grep -o '"slots":"[^"]*"' | sed 's/local-[0-9]*-/L/g')" '"slots":"L3 L2"' "the highest-numbered ones will end"
-wait_for 300 sh -c '[ "$(cat slow-0001/log/0*/0* | grep -c "\"op\":\"park\"")" -eq 2 ]'
-ok $? "two trials are parked"
+holds "two trials are parked" wait_for 300 sh -c '[ "$(cat slow-0001/log/0*/0* | grep -c "\"op\":\"park\"")" -eq 2 ]'
 is "$(claims)" 1 "one is trained"
 timeout 300 dl scale none slow >said 2>&1
 is $? 2 "an invalid number"
@@ -200,18 +197,14 @@ touch go
 dir=$(timeout 300 dl run --no-workers hand.conf)
 rm go
 TMPDIR=$tmp timeout 300 dl worker "$dir"
-[ ! -e "$tmp"/slurm-dl.abcdef ]
-ok $? "an unused folder is removed"
-[ -S "$live/s" ]
-ok $? "that of a running worker is not"
-[ -f "$tmp"/slurm-dl.notour/precious ]
-ok $? "nor one with other files"
+holds "an unused folder is removed" [ ! -e "$tmp"/slurm-dl.abcdef ]
+holds "that of a running worker is not" [ -S "$live/s" ]
+holds "nor one with other files" [ -f "$tmp"/slurm-dl.notour/precious ]
 kill -9 $pid
 wait $pid 2>/dev/null
 dir=$(timeout 300 dl run --no-workers hand.conf)
 TMPDIR=$tmp timeout 300 dl worker "$dir"
-[ ! -e "$live" ]
-ok $? "that of a killed worker is"
+holds "that of a killed worker is" [ ! -e "$live" ]
 conf litter 'mkdir -p $TMPDIR/slurm-dl.abcdef; dl log loss=1' 'workers = 1;'
 TMPDIR=$tmp timeout 300 dl run --local litter.conf >out 2>&1
 is "$(ls "$tmp")" "slurm-dl.notour" "dl run --local leaves none"
@@ -309,8 +302,7 @@ rm -f calls.sum
 runs 0 "a limit on submitted jobs" env LIMIT=7 dl run --detach many.conf
 is "$(submits many-0002)" "102:1-5 104:1-2 " "it uses what Slurm grants"
 like "$(cat out)" '^dl: 7 of 10 workers: sbatch: .*QOSMaxSubmitJobPerUserLimit$' "and says so"
-[ "$(wc -l <out)" -eq 2 ]
-ok $? "in one line"
+holds "in one line" [ "$(wc -l <out)" -eq 2 ]
 rm -f calls.sum
 LIMIT=0 timeout 300 dl run --detach many.conf >out 2>&1
 is "$? $(ls -d many-0003 2>/dev/null)" "6 " "nothing granted: exit status, and no experiment"
@@ -324,8 +316,7 @@ ok $? "dl does not wait for sbatch"
 ok $? "and does not call it for ever ($(wc -l <calls))"
 
 # ---- a pending job
-wait_for 300 grep -q '^ .*s  job [0-9,]*: PENDING *PartitionConfig: the partition does not have what the job requests now$' pending.out
-ok $? "a pipe gets the reason for which a job waits"
+holds "a pipe gets the reason for which a job waits" wait_for 300 grep -q '^ .*s  job [0-9,]*: PENDING *PartitionConfig: the partition does not have what the job requests now$' pending.out
 # shellcheck disable=SC2154
 kill -INT "$beside_pending"
 ended pending
@@ -395,8 +386,7 @@ conf lanes ./show.sh 'workers = 5; trials_per_task = 2; slots_per_trial = 1; cpu
 : >calls
 timeout 300 dl run --detach lanes.conf >out 2>&1
 like "$(cat calls)" ' --array=1-3 .*--nodes=1 --ntasks=2 --ntasks-per-node=2 --cpus-per-task=3 --gpus-per-node=2 --mem=1000M ' "several trials in a task"
-[ "$(grep -c -e --signal calls)" -eq 0 ]
-ok $? "no signal within a short limit"
+holds "no signal within a short limit" [ "$(grep -c -e --signal calls)" -eq 0 ]
 like "$(cat lanes-0001/workers/job.sh)" '^ +srun --input=none --kill-on-bad-exit=0 --wait=0 --nodes=1 --ntasks=2 --cpus-per-task=3 .$' "its workers are a step"
 conf ranks ./show.sh 'workers = 1; nodes_per_trial = 2; ranks_per_node = 4; slots_per_trial = 8;'
 : >calls

@@ -124,8 +124,7 @@ if $own_name hostname n1 2>/dev/null; then
     wait_for 100 sh -c 'ls one-0001/trials/*/a.1/log'
     worker n1 one-0001 &
     one="$one $!"
-    wait_for 200 sh -c '[ "$(cat one-0001/log/0*/0* | grep -c "\"op\":\"fail\"")" -eq 3 ]'
-    ok $? "three failures on one machine, while another one trains"
+    holds "three failures on one machine, while another one trains" wait_for 200 sh -c '[ "$(cat one-0001/log/0*/0* | grep -c "\"op\":\"fail\"")" -eq 3 ]'
     conf both 'echo broken >&2; exit 1'
     dl run --no-workers both.conf >out
     worker n2 both-0001 &

@@ -123,8 +123,7 @@ row () { # row RESOURCES SHAPE LINE WHAT: expect this shape and message
     is "$(cat out)" "$3" "$4: the message"
 }
 row 'slots_per_trial = 1;' '--nodes=1 --ntasks=1 --ntasks-per-node=1 --gpus-per-node=1 ' '' "one GPU"
-[ ! -e scontrol.asked ]
-ok $? "one GPU needs no query"
+holds "one GPU needs no query" [ ! -e scontrol.asked ]
 row 'slots_per_trial = 8;' '--nodes=1 --ntasks=1 --ntasks-per-node=1 --gpus-per-node=8 ' '' "as many as a node has"
 is "$(cat scontrol.asked) $(grep -c -e --test-only asked)" "--oneliner show node 0" "so nodes are queried"
 row 'slots_per_trial = 16;' '--nodes=2 --ntasks=2 --ntasks-per-node=1 --gpus-per-node=8 --partition=big ' \
@@ -172,8 +171,7 @@ bad () { # bad RESOURCES STATUS LINE WHAT: expect this error and no experiment
     run
     is $status "$2" "$4: exit status"
     like "$(cat out)" "$3" "$4"
-    [ ! -e g-0001 ]
-    ok $? "$4: no experiment was made"
+    holds "$4: no experiment was made" [ ! -e g-0001 ]
 }
 bad 'gpus_per_trial = 64;' 2 "^dl: 'resources.gpus_per_trial' = 64: there are no such nodes \(big has 4 nodes with GPUs, at most 8 on one, small has 4 .*\); possible: 32 and less$" "too many"
 bad 'gpus_per_trial = 7; partition = "small";' 2 "small has 4 nodes with GPUs, at most 4 on one\); possible: 6, 8$" "a number that nodes cannot share"

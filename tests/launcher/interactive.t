@@ -154,8 +154,7 @@ like "$(timeout 300 dl notebook --network)" '^  ssh -N -L 23456:n7:23456 [^ @]+@
 dl notebook stop >stop.out
 echo '{"port": 23456, "hostname": "127.0.0.1", "token": "", "password": false}' >answer
 like "$(timeout 300 dl notebook 2>&1)" 'has no token: .*: the job is cancelled$' "a server without a token"
-wait_for 60 sh -c '! kill -0 $(cat job.pid)'
-ok $? "is stopped"
+holds "is stopped" wait_for 60 sh -c '! kill -0 $(cat job.pid)'
 printf '{"port": 23456, "hostname": "127.0.0.1", "token": "a\\u001b]0;b"}' >answer
 is "$(timeout 300 dl notebook 2>&1 | grep -c "$(printf '\033')")" 0 "a token with control characters is invalid"
 touch refuse

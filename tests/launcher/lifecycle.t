@@ -242,11 +242,9 @@ like "$(dl show lines | head -1)" "^$work/lines-0001: " "the name alone is still
 like "$(cat lines-fork-0001/experiment.conf)" 'k = 0.30000000000000004;' "its file keeps all digits"
 like "$(cat lines-fork-0001/log/000000/00000001)" "\"dir\":\"$work\"" "it runs where the first one did"
 like "$(dl show lines-fork-0001)" "^forked from $work/lines-0001$" "show: its origin"
-cmp -s lines-0001/experiment.conf lines.conf
-ok $? "an unchanged file is kept"
+holds "an unchanged file is kept" cmp -s lines-0001/experiment.conf lines.conf
 try 0 '^lines: completed' dl fork --local lines-0001
-cmp -s lines-fork-0002/experiment.conf lines.conf
-ok $? "in a fork, too"
+holds "in a fork, too" cmp -s lines-fork-0002/experiment.conf lines.conf
 try 2 "'dl run FILE'" dl fork --file lines.conf lines-0001
 try 3 "no trial '4'" dl fork lines-0001 4
 try 0 'trial 1 has left neither a checkpoint nor files: the fork starts from scratch' dl fork --local lines-0001 1
@@ -340,8 +338,7 @@ sed -i "s/minval = 5; maxval = 5/minval = $hidden; maxval = $hidden/" tune.conf
 try 0 'digits: completed' dl fork --local --file tune.conf digits-0001 1
 is "$(cat digits-fork-0002/trials/*/a.1/log | grep -c '^restored epoch 3')" 2 "with --file each trial begins with it"
 timeout 300 dl rm digits-0001 >/dev/null
-[ -f digits-fork-0002/source/a.1/ckpt/00000003.h5 ]
-ok $? "which is kept when its experiment is removed"
+holds "which is kept when its experiment is removed" [ -f digits-fork-0002/source/a.1/ckpt/00000003.h5 ]
 
 # ---- rm
 mkdir precious
@@ -379,8 +376,7 @@ try 9 "1 worker is running on it" dl rm busy-0001
 try 0 'busy-0001: removed' dl rm --force busy-0001
 pkill -CONT -f "worker --slot local-.*-1 -- $work/busy-0001$"
 wait $pid
-[ ! -e busy-0001 ]
-ok $? "a worker that wakes up recreates nothing of it"
+holds "a worker that wakes up recreates nothing of it" [ ! -e busy-0001 ]
 
 # ---- shell completion of names
 like "$(dl --complete show)" '^slow-0001$' "completion of names"

@@ -26,8 +26,7 @@ like "$out" 'grid: completed' "it completed"
 is "$(count grid-0001 result)" 6 "3 x 2 points gave 6 results"
 is "$(count grid-0001 fail)" 0 "none failed"
 like "$(dl show grid-0001)" '^ +[0-9]+ completed +2 +0.002 +0.002 .* 0.001 +(a b|c.d)$' "the best trial has the value logged last"
-[ -f grid-0001/trials/0001/a.1/metrics.h5 ]
-ok $? "metrics.h5"
+holds "metrics.h5" [ -f grid-0001/trials/0001/a.1/metrics.h5 ]
 like "$(dl show grid 1)" 'loss +3 +' "a call without --step counts one further"
 like "$(dl ls)" 'grid-0001 +completed +grid +100% +6' "ls"
 dl show --json grid | python3 -c 'import json,sys; assert len(json.load(sys.stdin)["trials"]) == 6'

@@ -31,8 +31,7 @@ other=$((best % 6 + 1))
 is "$(dl model register exp $other net)" net/2 "another trial"
 version=models/net/version-0001.json
 digest=$(field $version sha256)
-[ "$(sha256sum <"models/.checkpoints/$digest.h5")" = "$digest  -" ]
-ok $? "the version names the checkpoint by its digest"
+holds "the version names the checkpoint by its digest" [ "$(sha256sum <"models/.checkpoints/$digest.h5")" = "$digest  -" ]
 is "$(field $version experiment.conf)" "$(sha256sum <exp-0001/experiment.conf | cut -d' ' -f1)" "and the experiment file"
 is "$(field $version trial)" "$best" "and the trial"
 dl ckpt ls --json "models/.checkpoints/$digest.h5" >ckpt.json

@@ -128,8 +128,7 @@ like "$(cat texts)" '^pattern: line-0001: trial [0-9]: the gradient is NaN in tr
 rm -f texts got
 conf early 'echo loss=1; echo the gradient is NaN; until [ -f go ]; do sleep 0.1; done' 'command = "cat >>got; echo $DL_NOTIFY_EVENT: $DL_NOTIFY_TEXT >>texts"; pattern = "is NaN";'
 PATH=$work/bin:$PATH timeout 300 dl run --local early.conf >out 2>&1 &
-wait_for 200 grep -q '^pattern: early-0001: trial [0-9]: the gradient is NaN; ' texts
-ok $? "a line is reported while its attempt runs"
+holds "a line is reported while its attempt runs" wait_for 200 grep -q '^pattern: early-0001: trial [0-9]: the gradient is NaN; ' texts
 wait_for 300 test -e early-0001/trials/0002/a.1/log
 dl stop early >out2
 wait_for 300 grep -q '^end: ' texts # sent by whichever process notices first

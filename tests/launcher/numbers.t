@@ -206,8 +206,7 @@ hyperparameters = { x = 1; };
 EOF2
 sed -i "s|FILE|$work/file|g; s|GO|$work/go|" slow.conf
 timeout 300 dl run --local slow.conf >out 2>&1 &
-wait_for 100 sh -c 'dl show slow 2>/dev/null | grep -q " 7/27 "'
-ok $? "a running trial has its step and its segment's length"
+holds "a running trial has its step and its segment's length" wait_for 100 sh -c 'dl show slow 2>/dev/null | grep -q " 7/27 "'
 like "$(dl show slow 1)" '^  now at 7 of 27: loss 2, [0-9.]+s ago, [0-9.]+ a second$' "its newest value, age and rate"
 like "$(dl show slow)" '^worker .*: trial 1 to 27, at 7: loss 2, [0-9.]+s ago' "so does its worker"
 dl show --json slow | python3 -c 'import json, sys; t = json.load(sys.stdin)["trials"][0]; assert t["step"] == 7 and t["value"] == 2 and t["target"] == 27 and t["age"] >= 0 and 1 < t["rate"] < 6, t'
@@ -226,12 +225,10 @@ wait
 # ---- workers that are gone
 sed "s/\"slow\"/\"idle\"/; s|$work/file|$work/none|; s|$work/go|$work/never|; s/max_restarts = 1/max_restarts = 9/" slow.conf | sed "s|touch [^;]*;||" >idle.conf
 dl run --local idle.conf >out 2>&1 &
-wait_for 100 sh -c 'dl show idle | grep -q "^worker "'
-ok $? "a worker is running"
+holds "a worker is running" wait_for 100 sh -c 'dl show idle | grep -q "^worker "'
 like "$(dl show idle | head -n 1)" ': running, searcher' "the experiment runs"
 kill -9 $!
-wait_for 100 sh -c 'dl show idle | grep -q ": running, but no worker is left: the last one ended .* ago, searcher"'
-ok $? "the worker is gone, and no longer shown as running"
+holds "the worker is gone, and no longer shown as running" wait_for 100 sh -c 'dl show idle | grep -q ": running, but no worker is left: the last one ended .* ago, searcher"'
 like "$(dl show idle)" "^'dl resume idle-0001' starts workers$" "and what to do"
 sed "s/\"slow\"/\"rest\"/; s|$work/go|$work/never|; s|touch [^;]*;||" slow.conf | sed "s|$work/file|$work/none|" >rest.conf
 timeout 300 dl run --local rest.conf >out 2>&1 &

@@ -35,8 +35,7 @@ commands=$(dl --complete | grep -v '^--')
 for c in $commands; do
     dl --complete "$c" | sed -n "s/^\(--[a-z-]*\)=*\$/$c \1/p"
 done | sort >program
-[ "$(wc -l <program)" -gt 60 ]
-ok $? "the program's options were found"
+holds "the program's options were found" [ "$(wc -l <program)" -gt 60 ]
 awk 'NR == FNR { common[$1]; next } FILENAME == "documented" { has[$0]; next } !($0 in has) && !($2 in common)' common documented program >missing
 is "$(cat missing)" "" "every option of a command is in a manual"
 is "$(comm -13 program documented)" "" "every option of a manual exists"
@@ -67,8 +66,7 @@ is "$(wc -l <taken) $(grep -vxFf plugin taken)" "4 " "dl env has its four as the
 
 # ---- exit statuses
 statuses=$(find "$srcdir/launcher" -name '*.h' -exec sed -n 's/^ *EXIT_[A-Z_]* = \([0-9]*\),.*/\1/p' {} + | sort -n)
-[ "$(echo "$statuses" | wc -l)" -gt 10 ]
-ok $? "the table of exit statuses was found"
+holds "the table of exit statuses was found" [ "$(echo "$statuses" | wc -l)" -gt 10 ]
 is "$(sed -n '/^\.SH EXIT STATUS/,/^\.SH ENV/s/^\([0-9]*\)	.*/\1/p' "$srcdir/doc/dl.1" | sort -n)" "$statuses" "dl(1) has each exit status"
 
 # ---- dl --help
@@ -78,11 +76,9 @@ ok $? "the list of commands fits on a screen ($lines lines)"
 
 # ---- keys of the experiment file
 keys=$(sed -n 's/^    { "\([a-z_.]*\)", *KEY_.*/\1/p' "$srcdir/launcher/config/keys.c")
-[ "$(echo "$keys" | wc -l)" -gt 20 ]
-ok $? "the table of keys was found"
+holds "the table of keys was found" [ "$(echo "$keys" | wc -l)" -gt 20 ]
 for k in $keys; do
-    grep -q -e "^\.B $k" "$srcdir/doc/dl-experiment.5"
-    ok $? "dl-experiment(5) has $k"
+    holds "dl-experiment(5) has $k" grep -q -e "^\.B $k" "$srcdir/doc/dl-experiment.5"
 done
 for k in $(sed -n 's/^\.B \([a-z_.]*\) \\fR(.*/\1/p' "$srcdir/doc/dl-experiment.5"); do
     case $k in
@@ -94,8 +90,7 @@ done
 
 # ---- searchers
 searchers=$(sed -n 's/^    { "\([a-z0-9_]*\)",$/\1/p' "$srcdir/searcher/search/kinds.c")
-[ "$(echo "$searchers" | wc -l)" -gt 15 ]
-ok $? "the table of searchers was found"
+holds "the table of searchers was found" [ "$(echo "$searchers" | wc -l)" -gt 15 ]
 is "$(sed -n '/^\.B searcher.name/,/^\.B searcher.sampler/{/^\.TP/{n;s/^\([a-z0-9_]*\)$/\1/p}}' "$srcdir/doc/dl-experiment.5")" "$searchers" \
     "dl-experiment(5) has each searcher"
 done_testing

@@ -29,8 +29,7 @@ ok $? "80 columns"
 for what in curves "scatter lr" "scatter opt" "scatter momentum" parallel; do
     COLUMNS=110 dl plot rungs $what >out 2>&1
     is "$? $(wc -l <out | awk '{ print ($1 > 15) }')" "0 1" "$what"
-    [ "$(wc -L <out)" -le 110 ]
-    ok $? "$what: it fits"
+    holds "$what: it fits" [ "$(wc -L <out)" -le 110 ]
 done
 like "$(cat out)" 'lr +opt +momentum +loss|lr +momentum +opt +loss' "parallel: the axes"
 like "$(dl plot --trials=3 rungs curves)" 'trial [0-9]+' "curves: their trials"

@@ -54,8 +54,7 @@ is $? 0 "workers were killed, the sweep completes"
 is "$(count kill-0001 result)" 8 "each trial has one result"
 is "$(count kill-0001 fail)" 0 "a dead worker does not make a trial fail"
 lost=$(count kill-0001 lost)
-[ "$lost" -ge 1 ]
-ok $? "lost attempts were taken over ($lost)"
+holds "lost attempts were taken over ($lost)" [ "$lost" -ge 1 ]
 
 conf orphan 'max_trials = 6; max_length = 1;' '"until [ -f calmer ]; do sleep 0.1; done; dl log loss=1"'
 timeout 300 dl run --local orphan.conf >out &
@@ -63,8 +62,7 @@ orphan=$!
 wait_for 300 sh -c 'ls orphan-0001/trials/*/a.1/log'
 pkill -9 -P $orphan
 wait $orphan
-wait_for 300 sh -c "! pgrep -f 'worker.* $work/orphan-0001$'"
-ok $? "local workers end with their launcher"
+holds "local workers end with their launcher" wait_for 300 sh -c "! pgrep -f 'worker.* $work/orphan-0001$'"
 touch calmer
 timeout 300 dl resume --local orphan >out
 is $? 0 "resume after the launcher was killed"
@@ -204,8 +202,7 @@ done
 begun () { [ "$(ls thrice-0001/workers | grep -c '^local.*log')" -ge 4 ]; }
 wait_for 300 begun
 old_are_gone () { [ "$(pgrep -fc "worker --slot local-.* -- $work/thrice-0001\$")" -eq 2 ]; }
-wait_for 300 old_are_gone
-ok $? "two workers, as before"
+holds "two workers, as before" wait_for 300 old_are_gone
 is "$(grep -l 'another command has just started\|nothing to resume' thrice.[123] | wc -l)" 2 "the others say so"
 : >calmest
 ended thrice
@@ -213,8 +210,7 @@ wait $resumed_1 $resumed_2 $resumed_3
 is "$(count thrice-0001 result)" 6 "and the sweep completes"
 
 # ---- a frozen worker that wakes up is fenced off
-wait_for 300 sh -c '[ $(cat freeze-0001/log/0*/0* | grep -c "\"op\":\"result\"") -eq 3 ]'
-ok $? "another worker took over after the lease"
+holds "another worker took over after the lease" wait_for 300 sh -c '[ $(cat freeze-0001/log/0*/0* | grep -c "\"op\":\"result\"") -eq 3 ]'
 kill -CONT "$zombie"
 ended freeze
 is $? 0 "the sweep completes"

@@ -55,8 +55,7 @@ if echo "$out" | grep -q 'without D3'; then
     done_testing
 fi
 is "$out" rungs-0001.html "it prints the name of the file"
-[ "$(wc -c <rungs-0001.html)" -lt 3000000 ]
-ok $? "it is small"
+holds "it is small" [ "$(wc -c <rungs-0001.html)" -lt 3000000 ]
 dl report rungs -o rungs.html >out 2>&1
 is "$(cat out)" rungs.html "-o names another file"
 for name in hostile repeats one none logged; do
@@ -80,8 +79,7 @@ nonces () { # nonces FILE: count the different nonces of the scripts and the pol
     grep -o "nonce[-=]\"\{0,1\}[0-9a-f]*" "$1" | grep -o '[0-9a-f]*$' | sort -u | grep -c .
 }
 is "$(nonces one.html)" 1 "scripts have the nonce of the policy"
-[ "$(grep -o "nonce-[0-9a-f]*" one.html)" != "$(grep -o "nonce-[0-9a-f]*" none.html)" ]
-ok $? "which differs in each page"
+holds "which differs in each page" [ "$(grep -o "nonce-[0-9a-f]*" one.html)" != "$(grep -o "nonce-[0-9a-f]*" none.html)" ]
 like "$(cat one.html)" "Content-Security-Policy\" content=\"default-src 'none'; script-src 'nonce-" "nothing else is allowed"
 grep -o 'https\{0,1\}://[^" )]*' rungs.html | grep -v '^http://www.w3.org/\|^https://d3js.org\|^https://bl.ocks.org' >urls
 is "$(cat urls)" "" "no address but those of namespaces and the licence"
@@ -107,8 +105,7 @@ print({c["name"]: c.get("last") for c in d["curves"]})')" "{'loss': None, 'acc':
 # ---- bad input
 ln -s other.html link.html
 dl report one -o link.html >out 2>&1
-[ -h link.html ]
-ok $? "a symbolic link stays one"
+holds "a symbolic link stays one" [ -h link.html ]
 dl report one -o . >out 2>&1
 is "$? $(cat out)" "2 dl: --output: $work is not a plain file" "a folder is not overwritten"
 dl report one -o missing/x.html >out 2>&1
@@ -125,8 +122,7 @@ wait_for 60 test -s live.html
 inode () { stat -c %i live.html; }
 first=$(inode)
 changed () { [ "$(inode)" != "$first" ]; }
-wait_for 100 changed
-ok $? "--watch replaces the file atomically"
+holds "--watch replaces the file atomically" wait_for 100 changed
 cp live.html live.running
 dl stop live >out 2>&1
 wait $pid

@@ -47,8 +47,7 @@ END
 touch pace
 conf pause '"sh train.sh --out {attempt_dir} --epochs {length} [--resume {resume_dir}/last.pt] [--momentum {momentum}]"'
 timeout 500 dl run --local pause.conf >out 2>&1 &
-wait_for 300 sh -c '[ "$(cat pause-0001/trials/0001/a.1/last.pt)" -ge 3 ]'
-ok $? "a trial is in the middle of its segment"
+holds "a trial is in the middle of its segment" wait_for 300 sh -c '[ "$(cat pause-0001/trials/0001/a.1/last.pt)" -ge 3 ]'
 dl pause pause >out2
 wait $!
 is $? 4 "paused"
@@ -104,8 +103,7 @@ like "$(cat out)" 'trial 1 .* ended at 3 of 12$' "a trial that ended before its 
 like "$(dl show pipe-0001)" '^trial 1 ended at 3 of 12 with status 0: if that was a crash' "and stays marked"
 for command in 'sh crash.sh || true' 'a | b; sh crash.sh' 'set -o pipefail; a | b' "echo 'a|b'" 'a | b && sh crash.sh'; do
     conf pipe "\"$command\""
-    [ -z "$(dl run --dry-run pipe.conf 2>&1 | grep 'ends in a pipe')" ]
-    ok $? "no pipe at the end: $command"
+    holds "no pipe at the end: $command" [ -z "$(dl run --dry-run pipe.conf 2>&1 | grep 'ends in a pipe')" ]
 done
 hides () { # hides PATTERN COMMAND: expect this warning about COMMAND's exit status
     conf pipe "\"$2\""

@@ -29,7 +29,7 @@ else:
 END
 last () { /usr/bin/python3 read.py last "$@"; }
 most () { /usr/bin/python3 read.py most "$@"; }
-holds () { # holds EXPRESSION NAME
+evaluates () { # evaluates EXPRESSION NAME
     [ "$(/usr/bin/python3 -c "print(int($1))")" = 1 ]
     ok $? "$2 ($1)"
 }

@@ -25,8 +25,7 @@ for s in random sobol lhs tpe gp; do
       done; } >lines
     serve <lines >first && serve --searcher="$s" <lines >second
     is "$(grep -c params first)" 30 "$s: 30 trials"
-    cmp -s first second
-    ok $? "$s: the same lines, the same answers"
+    holds "$s: the same lines, the same answers" cmp -s first second
 done
 
 # ---- trials that report step by step: promotion ASHA
@@ -42,20 +41,17 @@ sed -n 's/^< //p' session >wanted
 sed '/^< /d; s/^> //' session | awk 'NR > 1 { printf "%s", /^ / ? " " : "\n" } { printf "%s", $0 } END { print "" }' >lines
 serve <lines >got 2>&1
 is "$(cat got)" "$(cat wanted)" "the session of dl-search-server(1) is correct"
-[ "$(wc -l <wanted)" -gt 6 ]
-ok $? "and was found"
+holds "and was found" [ "$(wc -l <wanted)" -gt 6 ]
 sed 's/"high"/"hihg"/; q' lines | serve >got 2>&1
 like "$(cat got)" "^dl: line 1: layers: $(sed -n "s/^dl: line 1: lr: \(unknown key.*\)/\1/p" "$srcdir/doc/dl-search-server.1" | sed 's/?/\\?/')\$" "so is its error"
 
 # ---- dl-search-server(1) documents every key and operation
 sed -n '/^\.SH PROTOCOL/,/^\.SH CUSTOM/p' "$srcdir/doc/dl-search-server.1" >section
 for k in $(sed -n 's/^ *{ "\([a-z_]*\)", *FIELD_.*/\1/p' "$srcdir/launcher/cmd/search_server.c" | sort -u); do
-    grep -qE "^\.BR? (.* )?$k( |\$)|\"$k\":" section
-    ok $? "dl-search-server(1) has the key $k"
+    holds "dl-search-server(1) has the key $k" grep -qE "^\.BR? (.* )?$k( |\$)|\"$k\":" section
 done
 for k in ask tell report reject begin best quit; do
-    grep -q "^.fB{\"op\": \"$k\"" "$srcdir/doc/dl-search-server.1"
-    ok $? "dl-search-server(1) has $k"
+    holds "dl-search-server(1) has $k" grep -q "^.fB{\"op\": \"$k\"" "$srcdir/doc/dl-search-server.1"
 done
 
 # ---- whole sessions
@@ -68,8 +64,7 @@ if command -v python3 >/dev/null; then
         *) echo "$line" ;;
         esac
     done <checks
-    [ "$(grep -c '^ok' checks)" -gt 35 ]
-    ok $? "all checks ran"
+    holds "all checks ran" [ "$(grep -c '^ok' checks)" -gt 35 ]
     is "$(cat errors)" "" "without other output"
 else
     skip "whole sessions" "no python3"

@@ -27,8 +27,7 @@ resources = { workers = 1; };
 END
 as $alice "$dl" run --local --dir shared s.conf >out 2>&1 &
 pid=$!
-wait_for 300 sh -c 'ls shared/s-0001/trials/*/a.1/log'
-ok $? "one user runs it"
+holds "one user runs it" wait_for 300 sh -c 'ls shared/s-0001/trials/*/a.1/log'
 like "$(as $bob "$dl" pause --dir shared s 2>&1)" 'paused' "another member of the group pauses it"
 wait $pid
 is $? 4 "which ends the first one's workers"
@@ -47,8 +46,7 @@ runs 0 "an existing label changes nothing" env "HOME=$work" setpriv --reuid 6000
 runs 7 "others cannot" env "HOME=$work" setpriv --reuid 60001 --regid 60001 --clear-groups "$dl" label --dir shared s theirs
 like "$(cat out)" 'Permission denied' "and is reported"
 runs 0 "a member of the group removes it" as $bob "$dl" rm --dir shared s-0001
-[ ! -e shared/s-0001 ]
-ok $? "all of it"
+holds "all of it" [ ! -e shared/s-0001 ]
 as $alice "$dl" run --local --dir own s.conf >out 2>&1
 is "$(find own/s-0001 ! -type l -perm /020 | head -3)" "" "in a private folder nothing belongs to the group"
 done_testing

@@ -36,8 +36,7 @@ follow=$!
 wait_for 300 following 3
 is "$(cat args)" "-c slurmdl.export wandb some-0001.wandb" "the module, the format and the folder"
 is "$(grep -c '"trial":1,.*"final":false' lines) $(grep -c '"trial":2,"state":"failed",.*"final":true' lines)" "1 1" "an unchanged trial is sent once"
-[ "$(grep -c '"trial":4,"state":"open","length":0,.*"final":false' lines)" -ge 3 ]
-ok $? "an open trial is sent each time"
+holds "an open trial is sent each time" [ "$(grep -c '"trial":4,"state":"open","length":0,.*"final":false' lines)" -ge 3 ]
 like "$(grep '^\[4,' lines | head -1)" '^\[4,0,1,1,[0-9.]+,5\]$' "with the rows that it has by then"
 kill $follow
 wait $follow 2>/dev/null
@@ -46,12 +45,10 @@ rm lines
 timeout 600 dl export --follow --seconds=0.2 --format=wandb some >out.follow 2>err.follow &
 follow=$!
 wait_for 300 following 3
-[ "$(grep -c '"trial":1,' lines)" -ge 3 ]
-ok $? "a trial with unreadable rows is sent again"
+holds "a trial with unreadable rows is sent again" [ "$(grep -c '"trial":1,' lines)" -ge 3 ]
 is "$(grep -c '"trial":2,' lines)" 1 "the others are not"
 cp whole.h5 "$damaged"
-wait_for 300 grep -q '^\[1,' lines
-ok $? "its rows come when they can be"
+holds "its rows come when they can be" wait_for 300 grep -q '^\[1,' lines
 touch go
 wait $run
 is $? 0 "the sweep ends"
@@ -82,12 +79,10 @@ cp whole.h5 "$damaged"
 # ---- failures
 TOOL_READS=1 TOOL_STATUS=5 dl export --format=optuna some >out 2>&1
 is "$? $(cat out)" "5 " "a tool that fails has printed why"
-[ ! -e some-0001.optuna ]
-ok $? "and leaves no empty folder"
+holds "and leaves no empty folder" [ ! -e some-0001.optuna ]
 mkdir kept
 TOOL_STATUS=5 dl export --format=optuna --output=kept some >out 2>&1
-[ -d kept ]
-ok $? "nor removes an existing one"
+holds "nor removes an existing one" [ -d kept ]
 # more output than fits into a pipe
 for i in $(seq 30); do echo "dl log --step=$i $(seq 200 | sed 's/.*/m&=1/' | tr '\n' ' ') loss=$i"; done >long.sh
 cat >long.conf <<'END'

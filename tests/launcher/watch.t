@@ -54,8 +54,7 @@ widest () { screen | wc -L; }
 
 for size in '100 40' '80 24' '40 12' '300 60' '20 5'; do
     window "${size% *}" "${size#* }" "dl watch rungs"
-    wait_for 100 shows '%'
-    ok $? "$size: a picture"
+    holds "$size: a picture" wait_for 100 shows '%'
     screen >picture
     [ "$(widest)" -le "${size% *}" ] && [ "$(wc -l <picture)" -le "${size#* }" ]
     ok $? "$size: it fits"
@@ -89,10 +88,8 @@ like "$(cat picture)" "^ $best\\* [0-9]+/27 " "the best one is marked"
 # resizing, ^C, and the terminal's settings
 tmux -S "$socket" resize-window -x 60 -y 20
 narrow () { [ "$(widest)" -eq 60 ] && shows '^rungs-0001'; }
-wait_for 100 narrow
-ok $? "another size of the window"
-[ "$(widest)" -le 60 ]
-ok $? "fits, too"
+holds "another size of the window" wait_for 100 narrow
+holds "fits, too" [ "$(widest)" -le 60 ]
 keys C-c
 wait_for 100 has_ended
 is "$(cat status)" "status 4" "^C ends it"
@@ -120,8 +117,7 @@ is "$(screen | LC_ALL=C grep -c '[^ -~]')" 0 "no UTF-8"
 like "$(screen)" '^#+-+ +[0-9]+ %' "a bar of ASCII"
 close_window
 window 90 30 "dl watch many"
-wait_for 100 shows '^best  '
-ok $? "10,000 trials"
+holds "10,000 trials" wait_for 100 shows '^best  '
 is "$(screen | wc -l)" 30 "in the same window"
 like "$(screen)" 'completed' "are counted"
 close_window
@@ -131,13 +127,11 @@ like "$(screen)" 'opt=\\x1b\[2J\\x1b\]0;title\\x07|opt=\\xc2\\x9b31m' "control c
 is "$(tmux -S "$socket" display-message -p '#{pane_title}' | grep -c '^title$')" 0 "and have no effect"
 close_window
 window 90 30 "TERM=dumb dl watch rungs"
-wait_for 100 shows '^/.*rungs-0001: running, [0-9]* % done, [0-9]* trials'
-ok $? "a terminal that cannot be redrawn gets lines"
+holds "a terminal that cannot be redrawn gets lines" wait_for 100 shows '^/.*rungs-0001: running, [0-9]* % done, [0-9]* trials'
 keys C-c
 close_window
 window 90 12 "dl watch none"
-wait_for 100 shows '^no result yet'
-ok $? "no trial at all"
+holds "no trial at all" wait_for 100 shows '^no result yet'
 
 # ---- until the experiment ends
 window2=$(screen | head -n 1)
@@ -176,8 +170,7 @@ is "$(LC_ALL=C grep -c "$(printf '\033')" lines)$(cat err)" 0 "no control charac
 # ---- dl run shows the same picture
 sed 's/"live"/"shown"/' live.conf >shown.conf
 window 100 30 "dl run --local shown.conf"
-wait_for 100 shows '^shown-0001 · running · random · 1 worker'
-ok $? "dl run shows the same picture"
+holds "dl run shows the same picture" wait_for 100 shows '^shown-0001 · running · random · 1 worker'
 keys q
 touch shown-0001/go
 wait_for 200 has_ended
@@ -198,8 +191,7 @@ is "$? $(cat out)" "3 dl: none of your running jobs has monitored GPUs: use srun
 dl top --watch >out 2>&1
 is "$? $(cat out)" "2 dl: top: --watch needs a terminal" "--watch in a pipe"
 window 100 20 "dl top --watch"
-wait_for 100 shows 'GiB'
-ok $? "--watch"
+holds "--watch" wait_for 100 shows 'GiB'
 keys q
 wait_for 100 has_ended
 is "$(cat status)" "status 0" "until q"

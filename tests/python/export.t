@@ -106,8 +106,7 @@ timeout 300 dl export --follow --seconds=0.2 --output=follow.csv csv
 is $? 0 "--follow --format=csv"
 wait
 dl export csv >last.csv
-cmp -s follow.csv last.csv
-ok $? "--follow: the last file has all rows"
+holds "--follow: the last file has all rows" cmp -s follow.csv last.csv
 is "$(dl export --follow csv 2>&1; echo $?)" "dl: --follow with --format=csv needs --output=FILE
 2" "--follow needs a file"
 
@@ -142,6 +141,5 @@ mkdir trap
 echo 'open("executed", "w")' >trap/slurmdl.py
 cp trap/slurmdl.py trap/json.py
 (cd trap && dl export --format=parquet --output=out ../ended-0001 >/dev/null 2>&1)
-[ ! -e trap/executed ]
-ok $? "no module is imported from the current folder"
+holds "no module is imported from the current folder" [ ! -e trap/executed ]
 done_testing

@@ -31,8 +31,7 @@ is "$(grep 'dl run --dry-run' said | grep -v 'scontrol')" "" "dl accepts the fil
 for line in 'determined.yaml:8: max_slots: unknown field' \
     "katib.yaml:15: spec.earlyStopping.algorithmName: converted, but Katib's medianstop" \
     'jobs.yaml:1: RANK and WORLD_SIZE count processes here' 'zzz.yaml:1: unknown format: --from can be.*; skipped'; do
-    grep -q "$line" said
-    ok $? "said: $line"
+    holds "said: $line" grep -q "$line" said
 done
 (cd gold && timeout 300 dl import wandb.yaml 2>&1)
 is $? 2 "existing files are not overwritten"
@@ -45,8 +44,7 @@ like "$(timeout 300 dl import --from=nothing gold/wandb.yaml 2>&1)" '^dl: --from
 # ---- the manual page has the current tables
 cp "$srcdir/doc/dl-import.1" page.1
 $python -m slurmdl.imports.manual page.1
-cmp page.1 "$srcdir/doc/dl-import.1"
-ok $? "dl-import(1) has the tables: python3 -m slurmdl.imports.manual doc/dl-import.1 writes them"
+holds "dl-import(1) has the tables: python3 -m slurmdl.imports.manual doc/dl-import.1 writes them" cmp page.1 "$srcdir/doc/dl-import.1"
 
 # ---- invalid files: dl import prints one line and writes nothing.  Columns: NAME, STATUS, PATTERN of the line, bytes for printf
 bomb=$($python -c 'print("a: &a [x,x]" + "".join("\\n%s: &%s [*%s,*%s,*%s,*%s,*%s,*%s]" % (b, b, a, a, a, a, a, a) for a, b in zip("abcdefgh", "bcdefghi")))')

@@ -28,8 +28,7 @@ dl pause paused >/dev/null
 wait $pid
 is $? 4 "a sweep is paused"
 last=$(sed -n 's/^epoch \([0-9]*\) .*/\1/p' $one/a.1/log | tail -1)
-[ "${last:-200}" -lt 200 ]
-ok $? "should_stop() ended the trainer after epoch $last"
+holds "should_stop() ended the trainer after epoch $last" [ "${last:-200}" -lt 200 ]
 PATH=/usr/bin:$PATH timeout 300 dl resume --local paused >resumed.out 2>&1
 is $? 0 "the sweep is resumed"
 is "$(sed -n 's/^epoch \([0-9]*\) .*/\1/p' $one/a.2/log | sed -n '1p;$p' | xargs)" "$((last + 1)) 200" "the trainer continues with the next epoch"

@@ -178,8 +178,7 @@ probe="until [ \$(grep -c . $said.pids 2>/dev/null) = 2 ]; do sleep 0.1; done"
 mkdir "$work/debug"
 cd "$work/debug" || exit 1
 dl=slow task 0 dl-monitor=5 dl-debug=600 | cat >out # cat ends when no process holds the pipe open
-wait_for 120 gone
-ok $? "a helper that is still starting when the step ends is killed"
+holds "a helper that is still starting when the step ends is killed" wait_for 120 gone
 rm out
 is "$(ls)" "" "and the folder of --dl-debug is removed"
 probe=:
@@ -187,8 +186,7 @@ is "$(task 0 dl-debug=hang:600 | grep '^error')" "" "a started watcher is not an
 rm -rf dl-debug-*
 probe="until [ -e $said.ready ]; do sleep 0.1; done"
 dl=ready task 0 dl-monitor=5 | cat >out
-wait_for 120 test -e "$said.end"
-ok $? "a ready one ends by itself"
+holds "a ready one ends by itself" wait_for 120 test -e "$said.end"
 mv "$said.end" "$said.pids"
 rm "$said.ready"
 vars=FAKE_PATIENCE=5000
@@ -210,8 +208,7 @@ for _ in $(seq 20); do # one success is enough: on a busy machine the helper may
     wait_for 120 test -e "$said.end"
     rm "$said.end"
 done
-[ -e "$said.end" ]
-ok $? "slurmstepd waits for one that gets no CPU for 50 ms"
+holds "slurmstepd waits for one that gets no CPU for 50 ms" [ -e "$said.end" ]
 
 # ---- a file system that hangs
 
