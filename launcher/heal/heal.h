@@ -100,6 +100,7 @@ enum heal_cause {
     HEAL_SILENT,  /* a rank sends no heartbeat, and no rank makes progress */
     HEAL_HANG,    /* no rank makes progress */
     HEAL_LOST,    /* a node does not answer */
+    HEAL_ALONE,   /* no other node answers: the worker's own host may be cut off */
     HEAL_CAUSES
 };
 
@@ -118,6 +119,7 @@ struct heal_limits {
     bool fixed;   /* always use 'least', however long earlier gaps were */
     long signs;   /* how often the worker saw the training print, log or save */
     bool may_end; /* ignore how programs exit: the ranks have roles, and job_judge() judges that */
+    const char *home; /* the worker's node; NULL: unknown */
 };
 
 struct heal_verdict {
@@ -126,6 +128,7 @@ struct heal_verdict {
     int signal;    /* ... and the signal that killed the rank; 0: it ended by itself */
     long rank;     /* the rank at fault, or the first of them; -1 if none is */
     char host[64]; /* the host at fault; "" if none is */
+    long others;   /* HEAL_ALONE: number of other hosts that have ranks */
     double quiet;  /* seconds since any rank made progress */
     double limit;  /* as soon as 'quiet' reaches this, it is a hang */
     char why[256];
@@ -157,6 +160,9 @@ bool heal_has_begun (const struct heal_limits *limits);
 void heal_judge (const struct heal_seen *ranks, size_t n, const struct heal_limits *limits,
                  const struct heal_learned *learned, double output, double now,
                  struct heal_verdict *v);
+
+/* Turn HEAL_ALONE into HEAL_LOST: the worker's host is not cut off. */
+void heal_blame_lost (const struct heal_seen *ranks, size_t n, struct heal_verdict *v);
 
 /* -- how to react to each cause -- */
 

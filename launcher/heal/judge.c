@@ -16,6 +16,7 @@ const struct heal_row heal_rows[HEAL_CAUSES] = {
     [HEAL_SILENT]  = { REASON_RANK_STOPPED, .takes_stacks = true, .checks = true, .is_free = true },
     [HEAL_HANG]    = { REASON_HANG,         .takes_stacks = true, .checks = true },
     [HEAL_LOST]    = { REASON_NODE_LOST,    .leaves = true, .is_free = true },
+    [HEAL_ALONE]   = { REASON_NODE_LOST,    .leaves = true, .is_free = true },
 };
 /* clang-format on */
 
@@ -176,6 +177,47 @@ static void describe_lost (struct heal_verdict *v, const struct heal_seen *ranks
               there == 1 ? "" : "s");
 }
 
+/* Count the other hosts that have ranks.  Returns 0 if one of them was heard at about the time when
+ * the connection to the first one was lost, or if there is none.
+ */
+static long silent_hosts (const struct heal_seen *ranks, size_t n, const char *home, double lost)
+{
+    const char *last = NULL;
+    long hosts = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        const struct heal_seen *r = &ranks[i];
+        if (!r->came || r->over || !home || !strcmp (r->host, home))
+            continue;
+        if (!r->lost && lost - r->heard < FRESH_SECONDS)
+            return 0;
+        /* the ranks of a host follow each other, or the count is only higher */
+        hosts += !last || strcmp (r->host, last);
+        last = r->host;
+    }
+    return hosts;
+}
+
+void heal_blame_lost (const struct heal_seen *ranks, size_t n, struct heal_verdict *v)
+{
+    blame_rank (v, HEAL_LOST, v->rank, &ranks[v->rank]);
+    describe_lost (v, ranks, n);
+}
+
+/* If no other host answers, it is more likely that the worker's own host is cut off. */
+static void judge_lost (struct heal_verdict *v, const struct heal_seen *ranks, size_t n,
+                        const char *home, double lost)
+{
+    v->others = silent_hosts (ranks, n, home, lost);
+    if (v->others == 0) {
+        heal_blame_lost (ranks, n, v);
+        return;
+    }
+    v->cause = HEAL_ALONE;
+    snprintf (v->why, sizeof (v->why),
+              "%.64s reaches no other node: its own network is the likely cause", home);
+}
+
 /* Whether srun gave up on the step while some ranks had not started, for instance because it could
  * not reach a slurmd.  Then the ranks that it killed are not to blame.
  */
@@ -190,13 +232,13 @@ static bool is_stillborn (const struct heal_seen *ranks, size_t n, const struct 
 }
 
 static void judge_first (struct heal_verdict *v, const struct heal_seen *ranks, size_t n,
-                         long first)
+                         const char *home, long first)
 {
     const struct heal_seen *r = &ranks[first];
 
     if (r->lost) {
-        blame_rank (v, HEAL_LOST, first, r);
-        describe_lost (v, ranks, n);
+        v->rank = first;
+        judge_lost (v, ranks, n, home, r->at);
     } else if (is_stillborn (ranks, n, r)) {
         v->cause = HEAL_CUT;
         snprintf (v->why, sizeof (v->why), "Slurm ended the step before all ranks had started");
@@ -255,7 +297,7 @@ void heal_judge (const struct heal_seen *ranks, size_t n, const struct heal_limi
     for (size_t i = 0; i < n; i++)
         come += heal_lives (&ranks[i]);
     if (first >= 0)
-        judge_first (v, ranks, n, first);
+        judge_first (v, ranks, n, limits->home, first);
     else if (limits->least <= 0 || come == 0)
         return;
     else if (stopped >= 0 && heal_has_begun (limits) && quiet >= STOPPED_SECONDS) {

@@ -9,6 +9,7 @@
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/subprocess.h"
 #include "runtime/base/array.h"
+#include "runtime/base/clock.h"
 #include "runtime/base/error.h"
 
 /* Room for the output about a few jobs, and about all jobs of a user. */
@@ -90,12 +91,16 @@ enum slurm_answer slurm_jobs_ask (const struct slurm_queue *q, struct slurm_jobs
 {
     size_t size = q->jobs && !q->each_task ? FEW_TEXT : ALL_TEXT;
     enum slurm_answer answer;
+    const double start = monotonic ();
     char said[512] = "it does not answer";
     int status;
 
     *jobs = (struct slurm_jobs){ .text = xmalloc (size) };
     status = run_squeue (q, jobs->text, size);
     answer = answer_of (status, jobs->text);
+    /* on a host that is cut off, squeue tries for longer before it complains */
+    if (answer == SLURM_FAILED && q->seconds > 0 && monotonic () - start >= q->seconds)
+        answer = SLURM_UNREACHABLE;
     if (answer == SLURM_ANSWERED) {
         read_jobs (jobs);
         return answer;

@@ -43,6 +43,7 @@ enum {
     UNSEEN_SECONDS = 90,
     CHECK_SECONDS = 20,
     PAUSE_SECONDS = 5, /* between two ticks of a worker that ran */
+    ALONE_TRIES = 2,
 };
 
 /* ---- report ---- */
@@ -159,7 +160,8 @@ void heal_begin (struct heal *h, struct worker *w, struct trial_attempt *a)
                                       .least = e->worker->hang < 0 ? LEAST_SECONDS
                                                                    : (double)e->worker->hang,
                                       .fixed = e->worker->hang >= 0,
-                                      .may_end = e->job->nroles > 0 };
+                                      .may_end = e->job->nroles > 0,
+                                      .home = w->host };
     if (!experiment_has_ranks (e))
         return;
     choose_nodes (h, w, a);
@@ -422,13 +424,31 @@ static void read_second_stacks (struct heal *h, const struct trial_attempt *a, s
     watch_again (h);
 }
 
+/* Ask Slurm whether this host is cut off.  If slurmctld answers, and only one other host is silent,
+ * that one is lost.  If several are, they may still be good.
+ */
+static void doubt_own_host (struct heal *h)
+{
+    size_t n, used = strlen (h->verdict.why);
+    const struct heal_seen *ranks = rank_watch_seen (h->watch, &n);
+
+    if (allocation_state () == JOB_UNKNOWN)
+        snprintf (h->verdict.why + used, sizeof (h->verdict.why) - used,
+                  " (slurmctld does not answer either)");
+    else if (h->verdict.others == 1)
+        heal_blame_lost (ranks, n, &h->verdict);
+}
+
 static void begin_to_act (struct heal *h, const struct trial_attempt *a, struct trainer *t)
 {
-    const struct heal_row *row = &heal_rows[h->verdict.cause];
+    const struct heal_row *row;
     time_t began = time (NULL) - (time_t)h->verdict.quiet;
     char since[32] = "";
     struct tm tm;
 
+    if (h->verdict.cause == HEAL_ALONE)
+        doubt_own_host (h);
+    row = &heal_rows[h->verdict.cause];
     if (row->takes_stacks && localtime_r (&began, &tm)
         && strftime (since, sizeof (since), "%H:%M:%S", &tm) > 0)
         heal_note (h, a, t, "%s, since %s", h->verdict.why, since);
@@ -596,6 +616,34 @@ static void lose_node (struct heal *h, struct worker *w, const struct trial_atte
         return;
     heal_note (h, a, NULL, "%s is left out", name);
     count_nodes (h, w, a, w->nlost - was_tried);
+}
+
+/* The worker reached none of the attempt's other nodes.  If a check still runs on none of the first
+ * few, give up the allocation, but exclude nobody: it is not known which host is cut off.
+ */
+static void leave_blameless (struct heal *h, struct worker *w, const struct trial_attempt *a)
+{
+    char *list = h->nodes ? xstrdup (h->nodes) : NULL;
+    char *save = NULL, text[4096];
+    int tries = 0;
+
+    for (char *name = list ? strtok_r (list, ",", &save) : NULL; name && tries < ALONE_TRIES;
+         name = strtok_r (NULL, ",", &save)) {
+        if (!strcmp (name, w->host))
+            continue;
+        tries++;
+        if (run_check (name, text, sizeof (text)) == 0) {
+            heal_note (h, a, NULL, "%s answers again, and no node is left out", name);
+            free (list);
+            return;
+        }
+    }
+    free (list);
+    w->is_alone = tries > 0;
+    if (tries > 0)
+        heal_note (
+            h, a, NULL,
+            "no other node answers: the job goes back into the queue, and no node is excluded");
 }
 
 /* ---- nodes that Slurm has taken from the job ---- */
@@ -767,6 +815,8 @@ void heal_end (struct heal *h, struct worker *w, const struct trial_attempt *a,
         lose_node (h, w, a, v->host, false);
     else if (taken)
         ; /* whatever else was seen followed from that */
+    else if (v->cause == HEAL_ALONE && verdict) /* without one, the job has ended */
+        leave_blameless (h, w, a);
     else if (heal_rows[v->cause].checks && *v->host)
         check_node (h, w, a, v->host, v->cause == HEAL_CUT ? "a rank had died" : "a rank had hung",
                     verdict);

@@ -51,6 +51,7 @@ struct worker {
     } lost_nodes[LOST_NODES]; /* nodes of this allocation that did not answer; if the worker has no
                                  log, also those that failed a check */
     int nlost;
+    bool is_alone;    /* its host reached no other node: it gives up the allocation */
     double tolerated; /* seconds without progress to tolerate, raised after ending an attempt for a
                          hang turned out to be useless */
     struct {

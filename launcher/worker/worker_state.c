@@ -246,6 +246,8 @@ bool worker_is_excluded (const struct worker *w)
     const struct host *h = sweep_host (w->sweep, w->host);
     struct good_nodes n = { .w = w };
 
+    if (w->is_alone)
+        return true;
     if (w->nlost == 0 && w->sweep->nhosts == 0)
         return false;
     if (experiment_has_ranks (e) && find_good_nodes (&n))

@@ -141,6 +141,35 @@ CASE (a_node_is_lost)
     assert_int_equal (v.rank, 2);
 }
 
+/* A host that reaches nobody blames itself, unless it has heard of another host since. */
+CASE (a_worker_that_is_alone_blames_its_own_host)
+{
+    const struct heal_limits at_home = { .start = 300, .least = 15, .home = "n1" };
+    struct heal_seen r[N];
+    struct heal_verdict v;
+
+    fill (r);
+    for (int i = 0; i < N; i++)
+        r[i].heard = 100;
+    r[1].host = "n3";
+    r[2].lost = true;
+    r[2].at = 111;
+    v = judge (r, &at_home, 111);
+    assert_int_equal (v.cause, HEAL_ALONE);
+    assert_int_equal (v.others, 2);
+    assert_string_equal (v.host, "");
+    assert_string_equal (v.why, "n1 reaches no other node: its own network is the likely cause");
+    assert_true (heal_rows[v.cause].leaves && heal_rows[v.cause].is_free);
+    heal_blame_lost (r, N, &v);
+    assert_int_equal (v.cause, HEAL_LOST);
+    assert_string_equal (v.why, "node n2 does not answer; 2 ranks there");
+    r[1].heard = 110;
+    assert_int_equal (judge (r, &at_home, 111).cause, HEAL_LOST);
+    r[1].heard = 100;
+    r[1].over = true; /* only n2 is left */
+    assert_int_equal (judge (r, &at_home, 111).others, 1);
+}
+
 CASE (ranks_are_missing)
 {
     struct heal_seen r[N];
@@ -325,7 +354,9 @@ CASE (the_manual_has_the_table)
             assert_string_equal (cause, condition_reason_word (row->reason));
             assert_string_equal (stacks, row->takes_stacks ? "kept" : "no");
             assert_string_equal (step, row->leaves ? "abandoned" : "ended");
-            assert_string_equal (node, row->leaves ? "left out" : row->checks ? "checked" : "kept");
+            assert_string_equal (node, n == HEAL_LOST ? "left out"
+                                       : row->checks  ? "checked"
+                                                      : "kept");
             assert_string_equal (attempt, row->is_free ? "free" : "counted");
         }
     fclose (f);

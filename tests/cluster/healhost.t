@@ -1,0 +1,53 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# needs: root
+# The host of the worker is at fault: it is cut off from the network.
+. "$srcdir/tests/lib.sh"
+need_hosts
+need_cluster
+. "$srcdir/tests/cluster/heal.sh"
+try_cluster healhost --nodes=4 --cpus=4 --hosts --conf=SlurmdTimeout=40 --plugin="$PLUGIN dl=$builddir/launcher/dl" || skip_all "no cluster"
+bridge=mcb$(cat "$(dirname "$SLURM_CONF")/place")
+
+experiment () { # experiment NAME RESOURCES: submit one, and make it the current one
+    cat >"code/$1.conf" <<END
+name = "$1";
+entrypoint = "/usr/bin/python3 healed.py --work $work [--resume {resume_dir}/ckpt.pt]";
+searcher = { name = "single"; metric = "loss"; max_length = 1000000; };
+metrics = { pattern = [ "step={step} loss={loss}" ]; };
+resources = { nodes_per_trial = 2; ranks_per_node = 1; framework = "torch"; $2 };
+max_restarts = 20;
+END
+    wait_for 300 sh -c '! sinfo -h -N -o %t | grep -qv "^idle$"'
+    dl run --detach "code/$1.conf" >out 2>&1
+    is $? 0 "$1: submitted"
+    begins "$1"
+}
+was_requeued () {
+    scontrol show job "$job" | grep -q 'Restarts=1'
+}
+find_job () {
+    job=$(squeue -h -o %A)
+    worker_node=$(scontrol show job "$job" | sed -n 's/.* *BatchHost=//p')
+}
+excluded () { # excluded NAME: print the machines that it excludes
+    dl show "$1" | grep 'is excluded'
+}
+
+# ---- the host of the worker is unplugged: it reaches neither the other nodes nor slurmctld
+experiment cut "spares = 1;"
+unplug_worker () {
+    find_job
+    ip link set "$bridge.${worker_node#n}" down
+    wait_for 180 was_requeued
+    ip link set "$bridge.${worker_node#n}" up
+}
+fault "cut: the host of the worker is unplugged" unplug_worker
+told "^[0-9]+ $worker_node reaches no other node: its own network is the likely cause \\(slurmctld does not answer either\\)\$" "cut: it is named"
+is "$(grep -c 'left out' "$trial/a.1/healing")" 0 "cut: and no other node is left out"
+is "$(excluded cut)" "" "cut: or excluded"
+is "$(squeue -h -o %A)" "$job" "cut: the same job runs again"
+end cut
+
+sed 's/^/# /' ./*-0001/workers/*.log
+done_testing
