@@ -246,9 +246,12 @@ int heal_rank_fd (const struct heal_rank *r);
  *
  * Returns false if the caller must kill the program: either the worker requested it, or it has died
  * since, so that the next worker begins another attempt on these nodes, or it has been unreachable
- * for a minute and has most likely restarted the attempt elsewhere.
+ * for a minute and has most likely restarted the attempt elsewhere, or it is frozen.
  */
 bool heal_rank_serve (struct heal_rank *r);
+
+/* Whether the worker is connected, but has sent nothing for five minutes. */
+bool heal_rank_is_frozen (const struct heal_rank *r);
 
 /* Try to connect once more.  Returns whether the worker's host still does not answer. */
 bool heal_rank_is_abandoned (struct heal_rank *r);

@@ -35,11 +35,13 @@
 
 enum {
     CONNECT_SECONDS = 1, /* to each address of the worker */
-    AGAIN_SECONDS = 3, /* after a failure */
-    LOST_SECONDS = 1,  /* after a connection, if it is lost at once */
+    AGAIN_SECONDS = 3,   /* after a failure */
+    LOST_SECONDS = 1,    /* after a connection, if it is lost at once */
     HANDSHAKE_SECONDS = 10,
     SEND_SECONDS = 2,
-    ALONE_SECONDS = 60, /* without a worker until the program is killed */
+    ALONE_SECONDS = 60,   /* without a connection to the worker until the program is killed */
+    FROZEN_SECONDS = 300, /* without a message over a connection; the worker pings often */
+    OWN_PAUSE = 5,        /* between two calls of heal_rank_serve() in a rank that ran */
     STACK_SECONDS = 3,
 };
 
@@ -92,7 +94,10 @@ struct heal_rank {
     double again;  /* when to connect again */
     bool silent;   /* the worker's host did not answer the last time */
     bool refused;  /* it answered that nobody listens */
+    bool frozen;   /* the worker has kept its connection, but sent nothing for long */
     double heard;  /* when the worker was last connected; 0: never */
+    double told;   /* when its last message came, or the connection began */
+    double served; /* when heal_rank_serve() was last called; 0: never */
     double second; /* when to send the next heartbeat */
     struct rank_gpus gpus;
     struct rank_network network;
@@ -216,6 +221,8 @@ static void connect_again (struct heal_rank *r)
         && handshake_call (fd, &r->handshake, &r->hello, sizeof (r->hello),
                            monotonic () + HANDSHAKE_SECONDS, &seal)
                < 0) {
+        /* a worker may be busy for a while, but not as long as it takes to call it frozen */
+        r->silent = r->frozen && heal_is_silence (errno);
         close (fd);
         fd = -1;
     }
@@ -225,6 +232,7 @@ static void connect_again (struct heal_rank *r)
     setsockopt (fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &limit, sizeof (limit));
     socket_no_delay (fd);
     net_stream_init (&r->stream, fd, seal);
+    r->told = monotonic ();
 }
 
 static void send_heal (struct heal_rank *r, enum heal_message kind, const void *body, size_t n)
@@ -688,6 +696,7 @@ static bool obey (struct heal_rank *r)
         char *body = kind == HEAL_DUMP ? strdup (r->stream.body) : NULL;
         net_stream_next (&r->stream);
         goes_on = kind != HEAL_END;
+        r->told = monotonic ();
         if (body)
             send_dump (r, body);
         free (body);
@@ -697,9 +706,31 @@ static bool obey (struct heal_rank *r)
     return goes_on;
 }
 
+/* The kernel of a worker that is stopped, or whose host is, still acknowledges heartbeats.  Whoever
+ * stopped this rank, such as scontrol suspend, may have stopped the worker, too.  The first rank of
+ * each node, which asks Slurm (launcher/trainer/step.c), acts before the others: as soon as one
+ * ends, srun ends all.
+ */
+static void find_frozen_worker (struct heal_rank *r)
+{
+    double limit = FROZEN_SECONDS + (r->network.reports ? 0 : ALONE_SECONDS);
+    double now = monotonic ();
+
+    if (r->served > 0 && now - r->served > OWN_PAUSE)
+        r->told = now;
+    r->served = now;
+    if (r->stream.fd < 0 || now - r->told < limit)
+        return;
+    r->frozen = true;
+    net_stream_close (&r->stream);
+}
+
 bool heal_rank_serve (struct heal_rank *r)
 {
     if (!obey (r))
+        return false;
+    find_frozen_worker (r);
+    if (r->frozen)
         return false;
     if (r->stream.fd < 0)
         connect_again (r);
@@ -707,6 +738,11 @@ bool heal_rank_serve (struct heal_rank *r)
     if (r->stream.fd >= 0)
         r->heard = monotonic ();
     return r->heard <= 0 || (!r->refused && monotonic () - r->heard < ALONE_SECONDS);
+}
+
+bool heal_rank_is_frozen (const struct heal_rank *r)
+{
+    return r->frozen;
 }
 
 bool heal_rank_is_abandoned (struct heal_rank *r)

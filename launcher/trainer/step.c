@@ -12,6 +12,7 @@
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "launcher/config/experiment.h"
@@ -176,6 +177,21 @@ static bool has_successor (void)
     return access (next, F_OK) == 0;
 }
 
+/* Tell in the attempt's folder, as the worker would (launcher/worker/heal.h). */
+static void note_requeue (const char *why)
+{
+    const char *dir = environment_text ("DL_ATTEMPT_DIR", NULL);
+    char path[PATH_MAX];
+    FILE *f;
+
+    complain ("rank: %s: the job goes back into the queue", why);
+    if (!dir || snprintf (path, sizeof (path), "%s/" HEALING_NAME, dir) >= (int)sizeof (path)
+        || !(f = fopen (path, "ae")))
+        return;
+    fprintf (f, "%lld %s: the job goes back into the queue\n", (long long)time (NULL), why);
+    fclose (f);
+}
+
 /* If the host of the batch script is lost, Slurm requeues the job, but not a job that was submitted
  * with --no-kill: that would keep its other nodes for ever, without a worker.  If it is this host
  * that was cut off, Slurm does not answer, and if only the link to the worker broke, the worker has
@@ -191,19 +207,31 @@ static void requeue_abandoned (struct rank_proxy *r)
         return;
     slurm_own_job (job);
     nodes = slurm_nodes_of_job (job);
-    if (nodes && heal_rank_is_abandoned (r->watched) && !has_successor ()
-        && slurm_requeue (job, &err) < 0)
-        complain ("rank: %s", err.text);
+    if (nodes && heal_rank_is_abandoned (r->watched) && !has_successor ()) {
+        if (slurm_requeue (job, &err) < 0)
+            complain ("rank: %s", err.text);
+        else
+            note_requeue (heal_rank_is_frozen (r->watched)
+                              ? "the worker of the job has sent nothing for 5 minutes"
+                              : "the host of the worker does not answer");
+    }
     free (nodes);
 }
 
+/* If the worker is frozen, no other attempt has begun.  Its srun may live, and would end all ranks
+ * as soon as the program of one is killed, so ask Slurm first.
+ */
 static void end_abandoned (struct rank_proxy *r)
 {
-    kill (-r->pid, SIGKILL);
+    bool frozen = r->watched && heal_rank_is_frozen (r->watched);
+
+    if (!frozen)
+        kill (-r->pid, SIGKILL);
     if (!r->asked_slurm && r->watched && heal_rank_fd (r->watched) < 0) {
         r->asked_slurm = true;
         requeue_abandoned (r);
     }
+    kill (-r->pid, SIGKILL);
 }
 
 /* A worker that is killed while its step starts may leave ranks that have never reached it.  They

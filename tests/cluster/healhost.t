@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # needs: root
-# The host of the worker is at fault: it is cut off from the network.
+# The host of the worker is at fault: it is cut off from the network, or the worker is stopped.
 . "$srcdir/tests/lib.sh"
 need_hosts
 need_cluster
@@ -48,6 +48,23 @@ is "$(grep -c 'left out' "$trial/a.1/healing")" 0 "cut: and no other node is lef
 is "$(excluded cut)" "" "cut: or excluded"
 is "$(squeue -h -o %A)" "$job" "cut: the same job runs again"
 end cut
+
+# ---- the worker is stopped, and its kernel acknowledges what the ranks send
+experiment frozen ""
+stop_worker () {
+    find_job
+    for p in /proc/[0-9]*; do
+        case $(cat "$p/cmdline" 2>/dev/null | tr "\0" " ") in
+            *"/dl worker -- $work/frozen-0001 ") kill -STOP "${p#/proc/}" ;;
+        esac
+    done
+    wait_for 600 was_requeued
+}
+fault "frozen: the worker is stopped" stop_worker
+told '^[0-9]+ the worker of the job has sent nothing for 5 minutes: the job goes back into the queue$' "frozen: it is told"
+is "$(squeue -h -o %A)" "$job" "frozen: the same job runs again"
+is "$(excluded frozen)" "" "frozen: no machine is excluded"
+end frozen
 
 sed 's/^/# /' ./*-0001/workers/*.log
 done_testing
