@@ -198,6 +198,50 @@ spec:
   mainContainer: other
   mpiReplicaSpecs: {Worker: {replicas: 2, template: {$(echo "$pods" | sed "s/NAME/mpi/")}}}
 END
+made 'name = "evaluator"; command = "python a.py"; .' "roles in any case, as the operators accept them" <<END
+apiVersion: kubeflow.org/v1
+kind: TFJob
+metadata: {name: k}
+spec:
+  tfReplicaSpecs:
+    worker: {replicas: 2, restartPolicy: ExitCode, template: {spec: {containers: [{name: tensorflow, command: [python, a.py]}]}}}
+    EVALUATOR: {restartPolicy: OnFailure, template: {spec: {containers: [{name: tensorflow, command: [python, a.py]}]}}}
+END
+made 'restart_policy = "never";' "JAXJob, the operator's default policy" <<END
+apiVersion: kubeflow.org/v1
+kind: JAXJob
+metadata: {name: k}
+spec: {jaxReplicaSpecs: {Worker: {replicas: 2, template: {spec: {containers: [{name: jax, command: [python, a.py]}]}}}}}
+END
+made 'nodes_per_trial = 3;' "PyTorchJob, a worker that differs from the master" "Worker.restartPolicy: all nodes have the restartPolicy of Master" <<END
+apiVersion: kubeflow.org/v1
+kind: PyTorchJob
+metadata: {name: k}
+spec:
+  nprocPerNode: "2"
+  pytorchReplicaSpecs:
+    Master: {restartPolicy: OnFailure, template: {spec: {containers: [{name: pytorch, command: [python, a.py], env: [{name: A, value: "1"}]}]}}}
+    Worker: {replicas: 2, restartPolicy: Never, template: {spec: {containers: [{name: pytorch, command: [python, a.py], workingDir: /x, env: [{name: B, value: "2"}]}]}}}
+END
+like "$(cat said)" "pytorch.workingDir: all nodes have the workingDir of Master" "its folder is not converted"
+like "$(cat said)" "pytorch.env.B.value: all nodes have the variables of Master" "nor its variables"
+made 'restart_policy = "never";' "MPIJob, a worker's policy" "Worker.restartPolicy: converted, but that of the launcher applies to all ranks" <<END
+apiVersion: kubeflow.org/v1
+kind: MPIJob
+metadata: {name: k}
+spec:
+  mpiReplicaSpecs:
+    Launcher: {restartPolicy: Never, template: {spec: {containers: [{name: mpi, command: [mpirun, -np, "2", ./a]}]}}}
+    Worker: {replicas: 2, restartPolicy: OnFailure, template: {spec: {containers: [{name: mpi}]}}}
+END
+made 'min_available = 1;' "PyTorchJob, elastic" "succeeds when all of its processes have exited with status 0, not when the first one has" <<END
+apiVersion: kubeflow.org/v1
+kind: PyTorchJob
+metadata: {name: k}
+spec:
+  elasticPolicy: {minReplicas: 1, maxReplicas: 2}
+  pytorchReplicaSpecs: {Worker: {replicas: 2, template: {spec: {containers: [{name: pytorch, command: [torchrun, a.py]}]}}}}
+END
 no_import "3: x.NevergradSweeper: unknown sweeper: must be one of .*" "a sweeper" <<END
 hydra:
   sweeper:

@@ -90,7 +90,7 @@ KINDS = {
     "TFJob": Kind("tfReplicaSpecs", "tf", ("Chief", "Master", "PS", "Worker", "Evaluator"), "tensorflow", "Never", False),
     "PyTorchJob": Kind("pytorchReplicaSpecs", "torch", ("Master", "Worker"), "pytorch", "OnFailure"),
     "MPIJob": Kind("mpiReplicaSpecs", "mpi", ("Launcher", "Worker"), "mpi", "Never"),
-    "JAXJob": Kind("jaxReplicaSpecs", "jax", ("Worker",), "jax", "OnFailure"),
+    "JAXJob": Kind("jaxReplicaSpecs", "jax", ("Worker",), "jax", "Never"),
     "PaddleJob": Kind("paddleReplicaSpecs", "paddle", ("Master", "PS", "Worker"), "paddle", "OnFailure"),
     "XGBoostJob": Kind("xgbReplicaSpecs", "torch", ("Master", "Worker"), "xgboost", "Never"),
 }
@@ -242,6 +242,7 @@ class Role:
         self.mounts: List[Mount] = []
         self.command = False  # whether the container has a command; otherwise, the image's own program runs
         self.container: Optional[Node] = None
+        self.spec: Optional[Node] = None  # of a role of a training job
         self.restart = "on_failure"
 
     @property
@@ -436,6 +437,8 @@ def _mpi(one: Import, work: Work, node: Node) -> None:
             one.mark(theirs.get(name), NONE, "srun needs no sshd")  # type: ignore[union-attr]
     if own is not None and theirs is not own:
         one.mark(own.get("resources"), NONE, "the launcher runs on a node of the workers")
+    if workers.restart != launcher.restart and workers.spec is not None:
+        one.changed(workers.spec.get("restartPolicy"), "that of the launcher applies to all ranks")
     workers.words, workers.env = launcher.words, {**workers.env, **launcher.env}
     workers.container, workers.command = launcher.container, True
     workers.folder, workers.restart = launcher.folder or workers.folder, launcher.restart
@@ -566,11 +569,13 @@ def work_of(one: Import, node: Node, substitute: Substitute = str, primary: str 
         return _job(one, node, substitute, primary)
     main = primary or one.text(node, "spec", "mainContainer")
     one.word(node, "spec", "launcherCreationPolicy", known={"AtStartup": 1, "WaitForWorkersReady": 1})
-    given = dict(node.items("spec", kind.replicas))
+    cases = {name.lower(): name for name in kind.roles}  # the operators accept names in any case
+    given = {cases.get(name.lower(), name): spec for name, spec in node.items("spec", kind.replicas)}
     names = sorted(given, key=lambda n: kind.roles.index(n) if n in kind.roles else len(kind.roles))
     roles = []
     for name in names:
         role = Role(name, _replicas(one, given[name]))
+        role.spec = given[name]
         read_pod(one, role, given[name].get("template"), substitute, main or kind.container)
         if name not in kind.roles:
             one.open(given[name], f"a {node.string('kind')} has no role {name}: must be one of {', '.join(kind.roles)}")
@@ -669,6 +674,19 @@ def _commands(one: Import, work: Work) -> List[str]:
     return texts
 
 
+def _like_main(one: Import, main: Role, role: Role) -> None:
+    """Report what a role has in its own way, although all nodes are alike."""
+    if role.container is None or role.spec is None or role is main:
+        return
+    if role.restart != main.restart:
+        one.open(role.spec.get("restartPolicy"), f"all nodes have the restartPolicy of {main.name}")
+    if role.folder != main.folder:
+        one.open(role.container.get("workingDir"), f"all nodes have the workingDir of {main.name}")
+    for name, variable in one.unique(role.container, "env").items():
+        if name in role.env and role.env[name] != main.env.get(name):
+            one.open(variable.get("value") or variable, f"all nodes have the variables of {main.name}")
+
+
 def _as_nodes(one: Import, work: Work, framework: str) -> None:
     """Convert each pod to a node with its ranks, or with torchrun, which starts them."""
     gpus, cpus, memory = (work.most_of(need) for need in ("gpus", "cpus", "memory"))
@@ -677,6 +695,10 @@ def _as_nodes(one: Import, work: Work, framework: str) -> None:
         one.say(0, "the roles need different resources: each node gets the largest amounts")
     if len({tuple(role.words) for role in work.roles}) > 1:
         one.say(0, f"all roles run the command of {work.main.name}: for others, choose by $SLURM_PROCID in a script")
+    for role in work.roles:
+        _like_main(one, work.main, role)
+    if work.success == "any":
+        one.say(one.node.line, "the job succeeds when all of its processes have exited with status 0, not when the first one has")
     work.roles = [work.main]
     nodes = work.most or work.total
     one.set("resources.nodes_per_trial", nodes if nodes > 1 else None)
