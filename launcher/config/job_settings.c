@@ -210,6 +210,60 @@ int64_t job_members (const struct job_settings *j)
     return n;
 }
 
+/* ---- who restarts, and with whom ---- */
+
+bool role_begins_again (enum restart_policy restart, const struct exit_range *ranges, int status)
+{
+    if (restart != RESTART_EXIT_CODE)
+        return restart != RESTART_NEVER;
+    for (const struct exit_range *r = ranges ? ranges : exit_ranges; r->last; r++)
+        if (status >= r->first && status <= r->last)
+            return r->again;
+    return false;
+}
+
+/* All statuses are those of a shell. */
+static bool status_restarts (const struct job_settings *j, const struct job_role *r, int status)
+{
+    return status == 0 ? r->restart == RESTART_ALWAYS
+                       : role_begins_again (r->restart, r->ranges ?: j->ranges, status);
+}
+
+static char *alone_text (const struct job_settings *j, const struct job_role *r, int64_t first)
+{
+    const char *before = "";
+    char *text = NULL;
+    size_t size;
+    FILE *f = xopen_memstream (&text, &size);
+
+    fprintf (f, "%lld-%lld:", (long long)first, (long long)(first + r->count - 1));
+    for (int status = 0, end; status < 256; status = end + 1) {
+        for (end = status; end < 256 && status_restarts (j, r, end); end++)
+            ;
+        if (end > status) {
+            fprintf (f, "%s%d-%d", before, status, end - 1);
+            before = ",";
+        }
+    }
+    xclose_memstream (f);
+    if (*before)
+        return text;
+    free (text);
+    return NULL;
+}
+
+char *job_alone (const struct job_settings *j)
+{
+    int64_t first = 0;
+
+    for (size_t i = 0; i < j->nroles; first += j->roles[i++].count)
+        if (!strcmp (j->roles[i].name, "evaluator"))
+            return alone_text (j, &j->roles[i], first);
+    return NULL;
+}
+
+/* ---- resources ---- */
+
 int64_t job_min_nodes (const struct experiment *e)
 {
     int64_t least = e->job->min_available;

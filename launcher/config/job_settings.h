@@ -80,6 +80,15 @@ extern const struct exit_range exit_ranges[];
 bool role_is_chief (const char *name);
 bool role_serves (const char *name);
 
+/* Whether a member is restarted after it ended with 'status', which is not 0. */
+bool role_begins_again (enum restart_policy restart, const struct exit_range *ranges, int status);
+
+/* The ranks of the members that restart alone, because no other member waits for them, and the exit
+ * statuses after which they do: "4-4:1-127,130-255".  The caller frees the text.  Returns NULL if
+ * there are none.
+ */
+char *job_alone (const struct job_settings *j);
+
 /* Read the group.  Call this before checking the rest, because it sets defaults of other keys. */
 void job_settings_read (struct experiment *e, config_t *cf, struct problems *p);
 

@@ -33,9 +33,6 @@ struct role_members {
     int status;                      /* of a failed member, if possible one that is not restarted */
 };
 
-/* Whether a member is restarted after it ended with 'status', which is not 0. */
-bool role_begins_again (enum restart_policy restart, const struct exit_range *ranges, int status);
-
 struct verdict {
     enum life_event_kind kind; /* LIFE_STARTED: it runs; LIFE_BROKEN: it restarts; LIFE_SUCCEEDED or
                                   LIFE_FAILED: it ends */

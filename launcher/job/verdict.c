@@ -9,16 +9,6 @@
 #include "launcher/sweep/replay.h"
 #include "launcher/sweep/sweep.h"
 
-bool role_begins_again (enum restart_policy restart, const struct exit_range *ranges, int status)
-{
-    if (restart != RESTART_EXIT_CODE)
-        return restart != RESTART_NEVER;
-    for (const struct exit_range *r = ranges ? ranges : exit_ranges; r->last; r++)
-        if (status >= r->first && status <= r->last)
-            return r->again;
-    return false;
-}
-
 /* ---- success ---- */
 
 static bool is_worker (const struct role_members *r)

@@ -242,6 +242,14 @@ static void env_container (struct env *env, const struct trial_attempt *a)
     strings_free (folders);
 }
 
+static void env_alone (struct env *env, const struct job_settings *j)
+{
+    char *text = job_alone (j);
+
+    env_set (env, ALONE_VARIABLE, text ?: "");
+    free (text);
+}
+
 char **attempt_environment (const struct trial_attempt *a)
 {
     const struct experiment *e = a->sweep->exp;
@@ -265,6 +273,7 @@ char **attempt_environment (const struct trial_attempt *a)
     env_retention (&env, e);
     snprintf (path, sizeof (path), "%s/" ENDS_NAME, a->dir);
     env_set (&env, "DL_JOB_ENDS", e->job->nroles ? path : "");
+    env_alone (&env, e->job);
     env_set (&env, "DL_SOCKET", a->socket ? a->socket : "");
     env_set_number (&env, "DL_TRIAL", a->trial);
     env_set_number (&env, "DL_ATTEMPT", a->number);

@@ -22,6 +22,7 @@
 #include "launcher/heal/heal.h"
 #include "launcher/slurm/slurm.h"
 #include "launcher/sweep/attempt.h"
+#include "launcher/sys/alloc.h"
 #include "launcher/sys/command_line.h"
 #include "launcher/sys/messages.h"
 #include "launcher/sys/publish.h"
@@ -152,7 +153,10 @@ void step_end (pid_t srun, double *ended)
 enum { LATE_MS = 200, BEAT_MS = 1000, LOOK_SECONDS = 5 };
 
 struct rank_proxy {
-    pid_t pid;
+    pid_t pid;      /* 0: the program does not run */
+    bool ends;      /* the program must not run any more */
+    char *statuses; /* after which it restarts alone, "1-127,130-255"; NULL: it does not */
+    double delay;   /* before it last restarted alone */
     int signals;
     bool asked;
     bool preempted;
@@ -175,6 +179,12 @@ static bool has_successor (void)
     snprintf (next, sizeof (next), "%.*s.%ld", (int)(dot - dir), dir,
               strtol (dot + 1, NULL, 10) + 1);
     return access (next, F_OK) == 0;
+}
+
+static void signal_program (const struct rank_proxy *r, int signal)
+{
+    if (r->pid > 0)
+        kill (-r->pid, signal);
 }
 
 /* Tell in the attempt's folder, as the worker would (launcher/worker/heal.h). */
@@ -223,15 +233,14 @@ static void requeue_abandoned (struct rank_proxy *r)
  */
 static void end_abandoned (struct rank_proxy *r)
 {
-    bool frozen = r->watched && heal_rank_is_frozen (r->watched);
-
-    if (!frozen)
-        kill (-r->pid, SIGKILL);
+    r->ends = true;
+    if (!r->watched || !heal_rank_is_frozen (r->watched))
+        signal_program (r, SIGKILL);
     if (!r->asked_slurm && r->watched && heal_rank_fd (r->watched) < 0) {
         r->asked_slurm = true;
         requeue_abandoned (r);
     }
-    kill (-r->pid, SIGKILL);
+    signal_program (r, SIGKILL);
 }
 
 /* A worker that is killed while its step starts may leave ranks that have never reached it.  They
@@ -243,6 +252,31 @@ static bool is_replaced (struct rank_proxy *r)
         return false;
     r->look = monotonic () + LOOK_SECONDS;
     return has_successor ();
+}
+
+/* Whether "1-127,130-255" has the number. */
+static bool range_has (const char *list, long n)
+{
+    for (char *end; *list; list = end + (*end == ',')) {
+        long first = strtol (list, &end, 10),
+             last = *end == '-' ? strtol (end + 1, &end, 10) : first;
+        if (end == list || (n >= first && n <= last))
+            return end != list;
+    }
+    return false;
+}
+
+/* Find out whether this rank restarts alone: "4-4:1-127,130-255" (job_settings.h). */
+static void find_own_statuses (struct rank_proxy *r)
+{
+    const char *text = environment_text (ALONE_VARIABLE, "");
+    const char *colon = strchr (text, ':');
+    char ranks[64];
+
+    if (colon && snprintf (ranks, sizeof (ranks), "%.*s", (int)(colon - text), text) < 64
+        && range_has (ranks, (long)environment_number ("SLURM_PROCID", -1)))
+        r->statuses = xstrdup (colon + 1);
+    unsetenv (ALONE_VARIABLE);
 }
 
 static void watch_rank_signals (struct rank_proxy *r)
@@ -272,7 +306,7 @@ static void on_rank_signal (struct rank_proxy *r)
         r->preempted = true;
     if (info.ssi_signo == SIGUSR2 && !r->asked) {
         r->asked = true;
-        kill (-r->pid, SIGTERM);
+        signal_program (r, SIGTERM);
     }
 }
 
@@ -329,6 +363,51 @@ static void leave_end (int status)
         complain ("rank: %s: %s", path, strerror (errno));
 }
 
+/* Wait as long as Kubernetes does before it starts a pod's container again. */
+enum { DELAY_FIRST = 10, DELAY_MOST = 300, DELAY_RESET = 600 };
+
+static bool is_to_end (const struct rank_proxy *r)
+{
+    return r->asked || r->preempted || r->ends;
+}
+
+/* Wait before the program restarts alone.  Returns whether it does. */
+static bool await_restart (struct rank_proxy *r, int status, double ran)
+{
+    double until;
+
+    if (!r->statuses || r->asked || r->ends || !range_has (r->statuses, shell_status (status)))
+        return false;
+    await_late_sigterm (r);
+    r->delay = ran >= DELAY_RESET || r->delay <= 0 ? DELAY_FIRST : 2 * r->delay;
+    if (r->delay > DELAY_MOST)
+        r->delay = DELAY_MOST;
+    if (!is_to_end (r))
+        complain ("rank %s on %s: exit status %d: it restarts alone in %.0f s",
+                  environment_text ("SLURM_PROCID", "?"), environment_text ("SLURMD_NODENAME", "?"),
+                  shell_status (status), r->delay);
+    until = monotonic () + r->delay;
+    while (!is_to_end (r) && monotonic () < until)
+        wait_and_serve (r);
+    return !is_to_end (r);
+}
+
+/* Run the program until it has ended for good.  Returns -1 if it cannot be started. */
+static int run_program (struct rank_proxy *r, const struct spawn *command, int *status)
+{
+    double begun;
+
+    do {
+        begun = monotonic ();
+        if ((r->pid = subprocess_spawn (command)) < 0)
+            return -1;
+        while (waitpid (r->pid, status, WNOHANG) == 0)
+            wait_and_serve (r);
+        r->pid = 0;
+    } while (await_restart (r, *status, monotonic () - begun));
+    return 0;
+}
+
 int cmd_rank (const struct command_line *line)
 {
     const struct spawn command = { .argv = line->args,
@@ -339,13 +418,12 @@ int cmd_rank (const struct command_line *line)
     struct rank_proxy r = { .signals = -1, .watched = heal_rank_create () };
     int status;
 
+    find_own_statuses (&r);
     watch_rank_signals (&r);
-    if (r.signals < 0 || (r.pid = subprocess_spawn (&command)) < 0) {
+    if (r.signals < 0 || run_program (&r, &command, &status) < 0) {
         complain ("rank: %s", strerror (errno));
         return EXIT_FAILED;
     }
-    while (waitpid (r.pid, &status, WNOHANG) == 0)
-        wait_and_serve (&r);
     if (r.watched)
         heal_rank_over (r.watched, r.asked ? 0 : status);
     if (!r.asked)

@@ -133,6 +133,9 @@ void step_end (pid_t srun, double *ended);
  */
 #define ENDS_NAME "ends"
 
+/* This environment variable has job_alone() (launcher/config/job_settings.h). */
+#define ALONE_VARIABLE "DL_JOB_ALONE"
+
 /* Seconds that a preempted task waits to be killed.  If it exited with status 0, Slurm would take
  * the job for complete and not requeue it.
  */

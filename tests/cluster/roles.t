@@ -106,6 +106,28 @@ for option in '' --gres=gpu:1 --gpus=1; do
     esac
 done
 
+# ---- an evaluator restarts alone
+program evaluates.sh <<'END'
+echo "$DL_ATTEMPT" >>"$1/evaluations"
+[ "$(wc -l <"$1/evaluations")" -ge 2 ] || exit 3
+touch "$1/evaluated"
+END
+cat >alone.conf <<END
+name = "alone";
+working_folder = "trial";
+job = { roles = (
+    { name = "chief"; command = "until [ -e '$work/evaluated' ]; do sleep 0.1; done"; },
+    { name = "evaluator"; command = "./evaluates.sh '$work'"; }
+); };
+END
+timeout 300 "$dl" job alone.conf >alone.out 2>&1
+is "$? $(conditions alone)" "0 Succeeded:ChiefSucceeded 1" "an evaluator fails: the others go on, in the same attempt"
+is "$(cat evaluations)" "1
+1" "it restarts alone"
+like "$(cat alone-0001/trials/0001/a.1/log)" '^dl: rank 1 on n[1-3]: exit status 3: it restarts alone in 10 s$' "it is told"
+timeout 300 "$dl" job --name=never --set 'job.roles=({name="chief"; command="sleep 600";},{name="evaluator"; command="exit 3"; restart_policy="never";})' alone.conf >never.out 2>&1
+is "$? $(conditions never)" "1 Failed:RoleFailed 1" "one that its policy does not restart fails the job"
+
 # ---- a requeued heterogeneous job continues; a paused one releases all components
 printf '#!/bin/sh\necho it >>starts\ntest -e "%s/go" || exec sleep 600\n' "$work" >chief.sh
 chmod +x chief.sh

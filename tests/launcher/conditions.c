@@ -268,6 +268,40 @@ CASE (exit_codes)
     assert_false (role_begins_again (RESTART_NEVER, NULL, 137));
 }
 
+/* An evaluator restarts alone, after the exits that its policy restarts. */
+CASE (evaluators_alone)
+{
+    static struct exit_range own[] = {
+        { 3, 3, true }, { 137, 137, false }, { 138, 255, true }, { 0, 0, false }
+    };
+    struct job_role roles[] = { { .name = (char *)"chief", .count = 1 },
+                                { .name = (char *)"worker", .count = 2 },
+                                { .name = (char *)"evaluator", .count = 2 } };
+    struct job_settings j = { .roles = roles, .nroles = 3 };
+    static const struct {
+        enum restart_policy restart;
+        struct exit_range *ranges;
+        const char *text;
+    } policies[] = {
+        { RESTART_ON_FAILURE, NULL, "3-4:1-255" },
+        { RESTART_ALWAYS, NULL, "3-4:0-255" },
+        { RESTART_EXIT_CODE, NULL, "3-4:128-255" },
+        { RESTART_EXIT_CODE, own, "3-4:3-3,138-255" },
+        { RESTART_NEVER, NULL, "none" },
+    };
+
+    for (size_t i = 0; i < COUNT (policies); i++) {
+        char *text;
+        roles[2].restart = policies[i].restart;
+        roles[2].ranges = policies[i].ranges;
+        text = job_alone (&j);
+        assert_string_equal (text ? text : "none", policies[i].text);
+        free (text);
+    }
+    j.nroles = 2;
+    assert_null (job_alone (&j));
+}
+
 /* ---- the manual ---- */
 
 static void print_changes (FILE *f)

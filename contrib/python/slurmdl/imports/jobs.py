@@ -69,7 +69,7 @@ HEAD_ROWS = [
 
 REPLICA_ROWS = [
     used("replicas", "job.roles: count; or resources.nodes_per_trial", "in tfReplicaSpecs, pytorchReplicaSpecs, mpiReplicaSpecs and so on"),
-    used("restartPolicy", "restart_policy of the role, or of the job", "all members restart, because the others would wait for the one that ended"),
+    used("restartPolicy", "restart_policy of the role, or of the job", "all members restart, because the others would wait for the one that ended; an Evaluator restarts alone"),
 ]
 # fmt: on
 
