@@ -99,6 +99,21 @@ bool worker_exit_can_ask (const char *slot)
     return job_of_slot (task, sizeof (task), slot) == 0;
 }
 
+bool worker_exit_is_over (const char *slot)
+{
+    enum slurm_answer answer;
+    struct slurm_jobs jobs;
+    char task[48];
+    bool over;
+
+    if (job_of_slot (task, sizeof (task), slot) < 0)
+        return false;
+    answer = slurm_jobs_ask (&(struct slurm_queue){ .jobs = task, .seconds = 10 }, &jobs, NULL);
+    over = answer == SLURM_NO_SUCH_JOB || (answer == SLURM_ANSWERED && jobs.n == 0);
+    slurm_jobs_free (&jobs);
+    return over;
+}
+
 void worker_exit_ask (const char *slot, struct worker_exit *l)
 {
     char task[48], state[32];

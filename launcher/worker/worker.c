@@ -210,6 +210,26 @@ static enum turn leave_slot (struct worker *w)
     return TURN_AGAIN;
 }
 
+/* Seconds between two questions to Slurm. */
+enum { ASK_EVERY_SECONDS = 30 };
+
+/* The worker of a job has nothing else to do, and its nodes would be idle for the whole lease, so
+ * ask Slurm whether the worker that has the only trial was cancelled.
+ */
+static bool owner_was_cancelled (struct worker *w, const char *owner)
+{
+    char slot[64];
+
+    if (!w->sweep->exp->job->is_given)
+        return false;
+    if (w->waited <= 0)
+        w->waited = monotonic ();
+    if (monotonic () - w->waited < ASK_EVERY_SECONDS)
+        return false;
+    w->waited = monotonic ();
+    return peer_slot (w->peer, owner, slot, sizeof (slot)) == 0 && worker_exit_is_over (slot);
+}
+
 /* Returns TURN_DONE if this worker has the trial, TURN_WAIT if it cannot get it. */
 static enum turn try_trial (struct worker *w, long trial, struct slurmdl_error *err)
 {
@@ -223,7 +243,7 @@ static enum turn try_trial (struct worker *w, long trial, struct slurmdl_error *
     dead = w->polls && peer_dead (w->peer, owner, w->sweep->exp->worker->lease);
     if (peer_follows (w->peer, owner))
         return leave_slot (w);
-    if (!dead)
+    if (!dead && !(w->polls && owner_was_cancelled (w, owner)))
         return TURN_WAIT;
     return publish_lost (w, trial, owner, err);
 }

@@ -306,6 +306,9 @@ void worker_exit_read (const char *root, struct worker_exit *l);
 /* Whether 'slot' belongs to a job array. */
 bool worker_exit_can_ask (const char *slot);
 
+/* Whether Slurm no longer has the job of the worker at 'slot'.  Runs `squeue` once. */
+bool worker_exit_is_over (const char *slot);
+
 /* Ask Slurm for the state in which the job of the worker at 'slot' ended or was requeued.  Runs
  * `sacct` and, if that knows nothing, `scontrol show job`, once each.  Does not change 'l' if the
  * slot belongs to no array or Slurm does not know.

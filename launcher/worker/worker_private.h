@@ -32,6 +32,7 @@ struct worker {
     double beat;                    /* time of the last heartbeat */
     double polled;                  /* time of the last poll for dead workers */
     bool polls;                     /* this turn polls for dead workers */
+    double waited;                  /* when it last asked Slurm about the owner; 0: never */
     double end;                     /* when Slurm kills it, by the same clock; 0: never */
     bool timed_out;                 /* it stops because that time is near */
     bool fresh;                     /* as in struct worker_place */

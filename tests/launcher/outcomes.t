@@ -267,6 +267,27 @@ like "$(cat gone-0001/trials/0001/asked.2)" '^7_1$' "the one that asks says so"
 is "$(cat asked)" "-j 8.0 -o State -n -P
 -j 7_1 -X -D -n -P -o State" "sacct was called once after each end: for the step before, and the run before"
 
+# ---- a job whose worker Slurm has cancelled: the next one, on another host, does not wait for the lease
+program bin/squeue <<END
+echo "\$*" >>"$work/asked.squeue"
+END
+printf 'name = "moved"; entrypoint = "exec sleep 1000"; job = { };\nworker = { heartbeat = 1; };\n' >moved.conf
+runs 0 "a job without a worker" env "PATH=$work/bin:$PATH" dl run --detach moved.conf
+moved () { # moved JOB: a worker in this job
+    exec env PATH="$work/bin:$PATH" SLURM_ARRAY_JOB_ID="$1" SLURM_ARRAY_TASK_ID=1 SLURM_JOB_ID="$1" dl worker moved-0001
+}
+moved 7 >out1 2>&1 &
+wait_for 300 test -d moved-0001/trials/0001/a.1
+kill -9 $!
+sed -i '1s/"host": *"[^"]*"/"host":"elsewhere"/' moved-0001/workers/[0-9a-f]*[0-9a-f]
+moved 9 >out2 2>&1 &
+pid=$!
+wait_for 150 test -d moved-0001/trials/0001/a.2
+ok $? "another host takes over as soon as squeue has no such job"
+like "$(cat asked.squeue)" '7_1' "which it has asked"
+dl kill moved >out 2>&1
+wait_for 300 sh -c "! kill -0 $pid 2>/dev/null"
+
 # ---- dl show reports that workers wait for disk space
 conf full 'name = "random"; max_trials = 1;' '["true"]'
 dl run --no-workers full.conf >/dev/null
