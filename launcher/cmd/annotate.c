@@ -98,7 +98,7 @@ static int label_sweep (struct sweep *s, const char *name, bool undo)
     }
     rv = put_mark (s, (struct event){ .op = EVENT_LABEL, .label = name, .off = undo });
     if (rv == EXIT_OK)
-        printf ("%s: label %s%s\n", s->dir, name, undo ? " taken off" : "");
+        printf ("%s: label %s%s\n", s->dir, name, undo ? " removed" : "");
     return rv;
 }
 
@@ -134,7 +134,7 @@ static int exclude_host (struct sweep *s, const char *name, bool undo)
                .op = EVENT_EXCLUDE, .host = name, .why = undo ? NULL : "by hand", .off = undo });
     if (rv == EXIT_OK)
         printf (undo ? "%s: attempts may start on %s again\n"
-                     : "%s: no more attempts start on %s\n",
+                     : "%s: no further attempt starts on %s\n",
                 s->dir, name);
     return rv;
 }

@@ -487,9 +487,9 @@ static void warn_of_hparams (const struct experiment *e, const struct program_te
         hparams_variable (variable, sizeof (variable), h->path);
         where_text (e, dollar ? e->entrypoint_origin : h->origin, where, sizeof (where));
         if (dollar)
-            complain ("%s: 'entrypoint': $%s is a variable of the shell; the "
-                      "hyperparameter is {%s}",
-                      where, h->path, h->path);
+            complain (
+                "%s: 'entrypoint': $%s is a shell variable; write {%s} for the hyperparameter",
+                where, h->path, h->path);
         else if (!t->unknown && !reads_all (t) && !has_text (t, variable)
                  && !program_decides (e, h->path))
             complain ("%s: nothing uses the hyperparameter '%s': the "
@@ -1019,10 +1019,9 @@ static void warn_of_braces (const struct experiment *e, const char *text, const 
         char c = strncmp (at + 1, path, n) ? '\0' : at[n + 1];
         if (dollar ? c != '}' : c != ':' && c != '!')
             continue;
-        complain ("%s:%d: 'entrypoint': %s{%s%c%s is %s; the hyperparameter is "
-                  "{%s}",
+        complain ("%s:%d: 'entrypoint': %s{%s%c%s is %s; write {%s} for the hyperparameter",
                   e->file, e->entrypoint_origin.line, dollar ? "$" : "", path, c,
-                  dollar ? "" : "...}", dollar ? "a variable of the shell" : "left as it is", path);
+                  dollar ? "" : "...}", dollar ? "a shell variable" : "left as it is", path);
         return;
     }
 }
@@ -1190,9 +1189,9 @@ static void warn_of_status (const struct experiment *e)
         || (by != JOINT_PIPE && !has_script (text, (size_t)(last - text))))
         return;
     if (by == JOINT_PIPE)
-        complain ("%s:%d: 'entrypoint' ends in a pipe, whose status is that of "
-                  "its last command, '%.*s': a crash before it counts as a "
-                  "result; the attempt's log has the output without 'tee', or "
+        complain ("%s:%d: 'entrypoint' ends in a pipe, which exits with the status of its last "
+                  "command, '%.*s': a crash before it would count as a result; the attempt's log "
+                  "has the output without 'tee', or "
                   "use bash -o pipefail -c '...'",
                   e->file, e->entrypoint_origin.line, n, last);
     else if (by == JOINT_OR && always_succeeds (last))
@@ -1200,9 +1199,8 @@ static void warn_of_status (const struct experiment *e)
             "%s:%d: 'entrypoint' ends in '|| %.*s', so a crash counts as a result: remove that",
             e->file, e->entrypoint_origin.line, n, last);
     else if (by == JOINT_NEXT && always_succeeds (last) && !strstr (text, "set -e"))
-        complain ("%s:%d: the status of 'entrypoint' is that of its last "
-                  "command, '%.*s': a crash before it counts as a result; "
-                  "begin with 'set -e'",
+        complain ("%s:%d: 'entrypoint' exits with the status of its last command, '%.*s': a crash "
+                  "before it would count as a result; start with 'set -e'",
                   e->file, e->entrypoint_origin.line, n, last);
 }
 

@@ -1026,7 +1026,7 @@ static int goodput_of_flow (const struct command_line *line, const char *found)
         return EXIT_USAGE;
     }
     if (!user_may_follow (found)) {
-        complain ("%s: a link that another user has made: name the folder itself", found);
+        complain ("%s: another user created this link: name the folder itself", found);
         return EXIT_NOT_FOUND;
     }
     if (!realpath (found, dir)) {

@@ -74,7 +74,7 @@ OPTIONS (flow,
     DIR,
     { "local", NULL, NULL, "run the steps as processes on this machine", OPT_FLAG, AT (flow, local) },
     { "workers", "N", NULL, "with --local: run N tasks at once (default: the number of cores, at most 4)", OPT_COUNT, AT (flow, workers) },
-    { "every", "TIME", NULL, "run: repeat the flow at this interval, as 12h or 1-00:00:00", OPT_STRING, AT (flow, every) },
+    { "every", "TIME", NULL, "run: repeat the flow at this interval, e.g. 12h or 1-00:00:00", OPT_STRING, AT (flow, every) },
     { "output", "FILE", NULL, "graph: draw FILE.svg, .png or .pdf with graphviz", OPT_STRING, AT (flow, output), 'o' },
     DRY_RUN (flow, dry_run),
     JSON (flow));
@@ -87,7 +87,7 @@ OPTIONS (elastic,
     { "spares", "N", NULL, "keep N more nodes waiting to replace lost ones", OPT_INT, AT (elastic, spares) },
     { "ntasks-per-node", "K", NULL, "ranks on each node (default: 1)", OPT_INT, AT (elastic, ranks_per_node) },
     { "restarts", "N", NULL, "restart on a node until it has failed N + 1 times in a row (default: 3)", OPT_INT, AT (elastic, restarts), 0, 3 },
-    { "srun", "OPTION", NULL, "pass OPTION to srun, as --srun=--dl=torch (repeatable)", OPT_LIST, AT (elastic, srun_options) },
+    { "srun", "OPTION", NULL, "pass OPTION to srun, e.g. --srun=--dl=torch (repeatable)", OPT_LIST, AT (elastic, srun_options) },
     { "local", NULL, NULL, "start --nodes processes on this machine", OPT_FLAG, AT (elastic, local) });
 
 OPTIONS (job,
@@ -164,7 +164,7 @@ OPTIONS (show,
     DIR,
     { "trials", "N", NULL, "show only the first N trials", OPT_COUNT, AT (show, trials) },
     { "columns", "NAME,...", NULL, "show only these columns (names as in dl export)", OPT_STRING, AT (show, columns) },
-    { "where", "EXPR", NULL, "show only matching trials, as 'lr<0.1 && state==failed'", OPT_STRING, AT (show, where) },
+    { "where", "EXPR", NULL, "show only matching trials, e.g. 'lr<0.1 && state==failed'", OPT_STRING, AT (show, where) },
     { "sort", "NAME", NULL, "sort by a column, -NAME: descending (default: best first)", OPT_STRING, AT (show, sort) },
     { "csv", NULL, NULL, "print CSV", OPT_FLAG, AT (show, csv) },
     { "provenance", NULL, NULL, "print its origin: command, code, packages, machine", OPT_FLAG, AT (show, provenance) },
@@ -217,7 +217,7 @@ OPTIONS (scale,
 
 OPTIONS (mark,
     DIR,
-    { "undo", NULL, NULL, "undo it: remove the label, show it again, allow the machine", OPT_FLAG, AT (mark, undo) });
+    { "undo", NULL, NULL, "undo it: remove the label, show it again, allow the node", OPT_FLAG, AT (mark, undo) });
 
 OPTIONS (export,
     DIR,
@@ -260,7 +260,7 @@ OPTIONS (reproduce,
 
 OPTIONS (rm,
     DIR,
-    { "force", NULL, NULL, "even if it has not ended or cannot be read", OPT_FLAG, AT (rm, force) });
+    { "force", NULL, NULL, "remove it even if it has not ended or cannot be read", OPT_FLAG, AT (rm, force) });
 
 OPTIONS (log,
     { "step", "N", NULL, "step of the metrics (default: the previous step + 1)", OPT_INT, AT (log, step), 0, -1 });
@@ -268,7 +268,7 @@ OPTIONS (log,
 OPTIONS (check,
     { "full", NULL, NULL, "also measure GPUs, memory, disk and network", OPT_FLAG, AT (check, full) },
     { "table", NULL, NULL, "also print the placement of the ranks", OPT_FLAG, AT (check, table) },
-    { "gpus", "N", NULL, "expected number of GPUs (default: as Slurm says)", OPT_INT, AT (check, gpus), 0, -1 },
+    { "gpus", "N", NULL, "expected number of GPUs (default: from Slurm)", OPT_INT, AT (check, gpus), 0, -1 },
     JSON (check));
 
 OPTIONS (doctor,
@@ -284,7 +284,7 @@ OPTIONS (env,
     { "nodes", "N", NULL, "number of nodes in the step", OPT_WORD, AT (env, facts) },
     { "nodelist", "HOSTS", NULL, "names of the nodes", OPT_WORD, AT (env, facts) },
     { "ntasks", "N", NULL, "number of tasks in total", OPT_WORD, AT (env, facts) },
-    { "ntasks-per-node", "K", NULL, "number of tasks on each node, or a list, as 4(x2),3", OPT_WORD, AT (env, facts) },
+    { "ntasks-per-node", "K", NULL, "number of tasks on each node, or a list, e.g. 4(x2),3", OPT_WORD, AT (env, facts) },
     { "distribution", "HOW", NULL, "block, cyclic, plane=SIZE or arbitrary", OPT_WORD, AT (env, facts) },
     { "cpus-per-task", "N", NULL, "cores per task", OPT_WORD, AT (env, facts) },
     { "gpus-per-node", "N", NULL, "GPUs per node", OPT_WORD, AT (env, facts) },
@@ -292,11 +292,11 @@ OPTIONS (env,
     { "mpi", "TYPE", NULL, "none, pmi2 or pmix", OPT_WORD, AT (env, facts) },
     /* these must match runtime/rank/plugin_options.c */
     { "dl", "FRAMEWORK", NULL, "set each rank's environment for torch, tf, jax, ...", OPT_WORD, AT (env, facts) },
-    { "dl-roles", "ROLE:N[,ROLE:N]...", NULL, "roles of the ranks in their order, as chief:1,ps:2,worker:*", OPT_WORD, AT (env, facts) },
+    { "dl-roles", "ROLE:N[,ROLE:N]...", NULL, "roles of the ranks in their order, e.g. chief:1,ps:2,worker:*", OPT_WORD, AT (env, facts) },
     { "dl-bind", "WHERE", NULL, "bind each rank to cores near its GPU: closest, socket, spread, none", OPT_WORD, AT (env, facts) },
     { "dl-nccl", "PROFILE", NULL, "set the site's network variables: auto, none or a profile", OPT_WORD, AT (env, facts) },
     { "job", "JOB[.STEP]", NULL, "job number, from which ports are derived", OPT_WORD, AT (env, facts) },
-    { "resv-ports", "LIST", NULL, "ports that Slurm has reserved, as 41004-41006", OPT_WORD, AT (env, facts) },
+    { "resv-ports", "LIST", NULL, "ports that Slurm has reserved, e.g. 41004-41006", OPT_WORD, AT (env, facts) },
     { "topology", "DIR", NULL, "folder with copies of a node's /sys, /proc and /dev", OPT_WORD, AT (env, facts) },
     { "cpu-list", "LIST", NULL, "CPUs of the step on each node of --topology", OPT_WORD, AT (env, facts) },
     { "nccl-dir", "DIR", NULL, "folder of the site's network profiles", OPT_WORD, AT (env, facts) },

@@ -177,8 +177,7 @@ static int check_command_line (const struct cmd *cmd, const struct spelling *s,
         complain ("%s: unexpected argument '%.80s'; usage: dl %s [OPTION...]%s%s", cmd->name,
                   line->args[cmd->max_args], cmd->name, *cmd->args ? " " : "", cmd->args);
     else if (local && *local && detach && *detach)
-        complain ("%s: --detach cannot be used with --local: local workers end "
-                  "with dl",
+        complain ("%s: --detach cannot be used with --local: local workers exit with dl",
                   cmd->name);
     else if (workers && *workers > WORKERS_MAX)
         complain ("--workers: at most %d", WORKERS_MAX);

@@ -109,7 +109,7 @@ static int find_source_checkpoint (struct sweep *s, long number, struct slurmdl_
     }
     errno = ENOENT;
     return errorf (err,
-                   "%s: trial %ld began with the checkpoint of %s%.0ld at "
+                   "%s: trial %ld started from the checkpoint of %s%.0ld at "
                    "length %lld, which no longer exists, so the trial cannot be "
                    "trained again",
                    s->dir, number, t->from ? "trial " : "the experiment that this is a fork of",

@@ -992,7 +992,7 @@ static long trial_of (const struct server *s, const struct search_line *line,
     if (line->id < s->trials)
         return (long)line->id + 1;
     errno = EINVAL;
-    errorf (err, "'id' is %" PRId64 ", but no trial has it", line->id);
+    errorf (err, "'id' is %" PRId64 ", but there is no such trial", line->id);
     return 0;
 }
 

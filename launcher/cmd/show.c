@@ -603,7 +603,7 @@ static void explain_wait (const struct sweep *s, long n, struct no_progress *q)
     q->since = over > 0 ? last_sign (s, n, over) : 0;
     if (q->since == 0)
         q->since = c->list[CONDITION_CREATED].time;
-    snprintf (q->why, sizeof (q->why), "%s%s%.400s; attempt %ld has not begun",
+    snprintf (q->why, sizeof (q->why), "%s%s%.400s; attempt %ld has not started",
               condition_reason_word (now->reason) ?: "", now->message ? ": " : "",
               now->message ?: "", over + 1);
 }

@@ -130,7 +130,7 @@ int try_run_take_code (struct try_run *t, const char *root, const struct code_ar
     if (code_copy_path (&copy, dir, sizeof (dir)) < 0)
         return errno == ENAMETOOLONG
                    ? errorf (err, "%s: the path of a copy of it in %s is too long", e->dir, base)
-                   : errorf (err, "%s: no such folder was frozen", e->dir);
+                   : errorf (err, "%s: this folder was not frozen", e->dir);
     if (code_copy_make (&copy, a, err) < 0)
         return -1;
     free (e->file_dir);

@@ -285,7 +285,7 @@ static void check_node_settings (const struct experiment *e, config_t *cf, struc
                     "'resources.nodes_per_trial' or 'ranks_per_node'");
     else if (e->resources->spares > 0 && e->job->nroles > 0 && !e->resources->given.nodes)
         problem_at (p, origin_of_key (cf, "resources.spares"),
-                    "'resources.spares' needs 'resources.nodes_per_trial' where a job has roles");
+                    "'resources.spares' needs 'resources.nodes_per_trial' in a job with roles");
     if (e->resources->min_nodes > e->resources->nodes)
         problem_at (p, origin_of_key (cf, "resources.min_nodes"),
                     "'resources.min_nodes' (%lld) is more than 'resources.nodes_per_trial' (%lld)",
@@ -688,7 +688,7 @@ char *file_folder (const char *path)
 
 void file_folder_problem (struct problems *p, int e)
 {
-    problem_at (p, NO_ORIGIN, "the path of its folder cannot be found: %s", strerror (e));
+    problem_at (p, NO_ORIGIN, "cannot determine the path of its folder: %s", strerror (e));
 }
 
 static bool is_yaml (const char *path)

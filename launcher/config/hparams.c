@@ -128,13 +128,12 @@ static void report_absent_name (const struct experiment *e, const char *name, in
 {
     bool is_folder = is_hparam_name (RESUME_DIR, name, (size_t)n);
 
-    problem_at (p, e->entrypoint_origin,
-                "'entrypoint': {%.*s} has %s; write it as a group, which is "
-                "then left out: %s[%s%s%.*s]%s",
-                n, name,
-                is_folder ? "no value before the trial's first attempt"
-                          : "no value where its 'when' does not hold",
-                e->argv ? "\"" : "", before, *before ? " " : "", len, words, e->argv ? "\"" : "");
+    problem_at (
+        p, e->entrypoint_origin,
+        "'entrypoint': {%.*s} has %s; write it as a group, which is then omitted: %s[%s%s%.*s]%s",
+        n, name,
+        is_folder ? "no value before the trial's first attempt" : "no value if its 'when' is false",
+        e->argv ? "\"" : "", before, *before ? " " : "", len, words, e->argv ? "\"" : "");
 }
 
 /* Whether the placeholder must be in a group.  An empty {resume_dir} by itself is only an empty

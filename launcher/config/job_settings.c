@@ -123,8 +123,8 @@ static struct exit_range *read_ranges (const char *what, char *const *texts,
     for (size_t i = 0; i < n; i++) {
         if (!read_range (texts[i], &list[i])) {
             problem_at (p, at,
-                        "'%s': \"%s\" must be as \"1-127: fail\" or \"143: restart\", of statuses "
-                        "from 1 to 255",
+                        "'%s': \"%s\" must be like \"1-127: fail\" or \"143: restart\", with "
+                        "statuses from 1 to 255",
                         what, texts[i]);
             list[i] = (struct exit_range){ 0, 0, false };
         }
@@ -378,8 +378,8 @@ static void set_defaults (struct experiment *e, config_t *cf, struct problems *p
         /* report one mistake once: it does not matter which keys another searcher would lack */
         if (config_lookup (cf, "searcher.name"))
             problem_at (p, origin_of_key (cf, "searcher.name"),
-                        "a job is one trial: 'searcher.name' is \"single\", or the group 'job' is "
-                        "left out");
+                        "a job has one trial: set 'searcher.name' to \"single\", or remove the "
+                        "group 'job'");
         free (e->search->searcher);
         e->search->searcher = xstrdup ("single");
     }
@@ -478,14 +478,15 @@ static void check_success (const struct job_settings *j, config_t *cf, struct pr
 
     if (n > 1 || members > 1)
         problem_at (p, origin_of_key (cf, "job.roles"),
-                    "'job.roles': there is one chief (chief, master or launcher), of one member");
+                    "'job.roles': only one role can be the chief (chief, master or launcher), with "
+                    "one member");
     else if (j->success == SUCCESS_CHIEF && n == 0)
         problem_at (p, at,
                     "'job.success_policy' is \"chief\", but no role is chief, master or "
                     "launcher");
     else if (j->deadline <= 0 && !can_succeed (j, n == 1 && j->success != SUCCESS_ANY))
         problem_at (p, at,
-                    "the job would never end: no member whose end counts can end ('restart_policy' "
+                    "the job would never end: no member that counts can exit ('restart_policy' "
                     "is \"always\", or all roles serve)");
 }
 
@@ -501,7 +502,7 @@ static void check_min_available (const struct experiment *e, config_t *cf, struc
                     (long long)members, members == 1 ? "" : "s");
     else if (least > 0 && least < members && e->job->nroles)
         problem_at (p, origin_of_key (cf, "job.min_available"),
-                    "'job.min_available' is %lld, but all %lld members of roles begin together: "
+                    "'job.min_available' is %lld, but all %lld members of roles start together: "
                     "leave it out",
                     (long long)least, (long long)members);
 }
@@ -537,7 +538,7 @@ static void check_role_resources (const struct experiment *e, config_t *cf, stru
                     job_members (j) == 1 ? "" : "s");
     if (both)
         problem_at (p, origin_of_key (cf, both),
-                    "the roles say what each of their members needs: leave out '%s'", both);
+                    "the roles define the resources of their members: leave out '%s'", both);
 }
 
 void job_settings_check (const struct experiment *e, config_t *cf, struct problems *p)
@@ -552,16 +553,16 @@ void job_settings_check (const struct experiment *e, config_t *cf, struct proble
     check_success (j, cf, p);
     if (j->nroles && (e->resources->given.ranks || e->resources->lanes > 1))
         problem_at (p, origin_of_key (cf, "job.roles"),
-                    "'job.roles' says how many processes there are: leave out "
+                    "'job.roles' sets the number of processes: leave out "
                     "'resources.ranks_per_node' and 'trials_per_task'");
     check_role_resources (e, cf, p);
     check_min_available (e, cf, p);
     if (j->backoff > 0 && !job_may_restart (j))
         problem_at (p, origin_of_key (cf, "job.backoff_limit"),
-                    "'job.backoff_limit' is %lld, but nothing begins again ('restart_policy' is "
+                    "'job.backoff_limit' is %lld, but nothing is restarted ('restart_policy' is "
                     "\"never\")",
                     (long long)j->backoff);
     if (j->backoff >= 0 && config_lookup (cf, "max_restarts"))
         problem_at (p, origin_of_key (cf, "max_restarts"),
-                    "'max_restarts' and 'job.backoff_limit' say the same: leave one out");
+                    "'max_restarts' and 'job.backoff_limit' mean the same: leave one out");
 }

@@ -93,7 +93,7 @@ const struct key experiment_keys[] = {
     { "resources.qos",             KEY_STRING, IN (resources, qos),         0, 0,   NULL, "quality of service (--qos)" },
     { "resources.time",            KEY_STRING, IN (resources, time),        0, 0,   NULL, "time limit of an array task (--time), e.g. \"4:00:00\"" },
     { "resources.framework",       KEY_STRING, IN (plugin, framework),   0, 0,   NULL, "set the rank environment for this framework (--dl), e.g. \"torch\"" },
-    { "resources.check",           KEY_STRING, IN (plugin, check),       0, 0,   NULL, "check nodes and GPUs before a trial begins (--dl-check): \"quick\" or \"full\"" },
+    { "resources.check",           KEY_STRING, IN (plugin, check),       0, 0,   NULL, "check nodes and GPUs before a trial starts (--dl-check): \"quick\" or \"full\"" },
     { "resources.bind",            KEY_STRING, IN (plugin, bind),        0, 0,   NULL, "bind each rank to cores near its GPU (--dl-bind), e.g. \"closest\"" },
     { "resources.nccl",            KEY_STRING, IN (plugin, nccl),        0, 0,   NULL, "the site's network variables (--dl-nccl): \"auto\", \"none\" or a profile" },
     { "resources.monitor",         KEY_STRING, IN (plugin, monitor),     0, 0,   NULL, "sample the use of CPUs and GPUs (--dl-monitor): seconds between samples" },
@@ -101,7 +101,7 @@ const struct key experiment_keys[] = {
     { "resources.sbatch_args",     KEY_LIST,   IN (resources, sbatch_args), 0, 0,   NULL, "additional options for sbatch" },
 
     { "job.roles",              KEY_GROUPS, NONE,                            0, 0,   NULL, "list of groups { name; count; command; cpus; gpus; memory; restart_policy; exit_codes; }: the roles of a job's members" },
-    { "job.restart_policy",     KEY_STRING, IN (job, restart_policy),      0, 0,   NULL, "which members to restart: on_failure (the default), never, always, or exit_code (as exit_codes says)" },
+    { "job.restart_policy",     KEY_STRING, IN (job, restart_policy),      0, 0,   NULL, "which members to restart: on_failure (the default), never, always, or exit_code (see exit_codes)" },
     { "job.exit_codes",         KEY_LIST,   IN (job, exit_codes),          0, 0,   NULL, "for restart_policy = \"exit_code\": what exit statuses mean; default: (\"1-127: fail\", \"128-255: restart\")" },
     { "job.backoff_limit",      KEY_INT,    IN (job, backoff),             0, 1e6, NULL, "number of times to restart a failing job that makes no progress; default: max_restarts" },
     { "job.active_deadline",    KEY_STRING, IN (job, deadline_text),       0, 0,   NULL, "fail the job if it is active for longer than this, e.g. \"12:00:00\"" },

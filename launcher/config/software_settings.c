@@ -131,6 +131,6 @@ void software_settings_check (struct experiment *e, config_setting_t *group, str
     check_word (s->venv, "environment.venv", s->origins.venv, p);
     if (s->conda && s->venv)
         problem_at (p, s->origins.venv,
-                    "'environment.conda' and 'environment.venv' contradict: "
-                    "leave one of them out");
+                    "'environment.conda' and 'environment.venv' cannot be used together: leave one "
+                    "of them out");
 }

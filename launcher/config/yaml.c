@@ -439,7 +439,7 @@ static int no_more_documents (yaml_parser_t *parser, struct problems *p)
         return bad_syntax (parser, p);
     if ((root = yaml_document_get_root_node (&more))) {
         problem_at (p, (struct origin){ line_of (root), NULL },
-                    "a second document starts here: an experiment is one");
+                    "a second document starts here: an experiment is a single document");
         rv = -1;
     }
     yaml_document_delete (&more);

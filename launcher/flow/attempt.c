@@ -452,7 +452,7 @@ int attempt_run (const struct flow_scope *c, struct attempt_end *end, struct slu
     if (r->stop && *r->verdict.why)
         return errorf (err, "%s", r->verdict.why);
     if (r->stop)
-        return errorf (err, "it was asked to end (%s)", strsignal (r->stop));
+        return errorf (err, "it was asked to stop (%s)", strsignal (r->stop));
     if (r->status || r->out_of_time)
         return fail_attempt (c, end, err);
     if (c->s->sweep)

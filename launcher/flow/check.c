@@ -568,8 +568,8 @@ void flow_check (struct flow *f, const config_t *cf, struct problems *p)
 
     for (const char *const *b = flow_builtins; *b; b++)
         if (json_object_get (f->params, *b))
-            problem_at (p, origin_of_key (cf, "parameters"), "no parameter can have the name '%s'",
-                        *b);
+            problem_at (p, origin_of_key (cf, "parameters"),
+                        "'%s' cannot be the name of a parameter", *b);
     for (size_t i = 0; i < f->n; i++) {
         c.s = &f->steps[i];
         flow_check_sweep (&c);

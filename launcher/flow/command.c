@@ -422,7 +422,7 @@ static int flow_resume (const struct command_line *line)
     pid_t pid = rv ? 0 : flow_local_process (&r);
 
     if (pid) {
-        complain ("%s: process %ld of this machine is working on it", r.dir, (long)pid);
+        complain ("%s: process %ld on this machine is working on it", r.dir, (long)pid);
         rv = EXIT_BUSY;
     }
     if (!rv && flow_mark (&r, false, &err) < 0)

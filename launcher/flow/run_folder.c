@@ -135,7 +135,7 @@ static int check_run_owner (const struct flow_run *r, struct slurmdl_error *err)
         return errorf (err, "%s: %s", r->dir, strerror (errno));
     errno = EPERM;
     if (st.st_uid != geteuid ())
-        return errorf (err, "%s: this flow is another user's: run its file", r->dir);
+        return errorf (err, "%s: this flow belongs to another user: run its file", r->dir);
     if (st.st_mode & (S_IWGRP | S_IWOTH))
         return errorf (err, "%s: others may write to this flow: chmod go-w, and check flow.conf",
                        r->dir);
@@ -172,7 +172,7 @@ static int read_flow_run (struct flow_run *r, bool own, struct slurmdl_error *er
     errno = EBADMSG;
     if (json_is_object (r->about)
         && json_integer_value (json_object_get (r->about, "version")) != FLOW_VERSION)
-        return errorf (err, "%s/flow.json: made by another version of dl", r->dir);
+        return errorf (err, "%s/flow.json: written by another version of dl", r->dir);
     if (!dir || *dir != '/' || !sum)
         return errorf (err, "%s/flow.json: damaged", r->dir);
     if (!(text = read_run_text (path, own, &n, err)))

@@ -534,7 +534,7 @@ static int write_picture (const char *path, const struct flow *f, const struct s
     }
     snprintf (format, sizeof (format), "-T%.10s", dot + 1);
     if (!(picture = tmpfile ()) || pipe (ends) < 0) {
-        complain ("cannot make a temporary file: %s", strerror (errno));
+        complain ("cannot create a temporary file: %s", strerror (errno));
         return EXIT_IO;
     }
     pid = subprocess_spawn (&(struct spawn){
@@ -549,7 +549,7 @@ static int write_picture (const char *path, const struct flow *f, const struct s
         return publish_picture (picture, path);
     fclose (picture);
     complain ("%s was not written: dot, of graphviz, %s%s; without -o its text is printed", path,
-              missing ? "cannot be run: " : "made no picture", missing ? strerror (missing) : "");
+              missing ? "cannot be run: " : "wrote no picture", missing ? strerror (missing) : "");
     return EXIT_FAILED;
 }
 

@@ -191,7 +191,7 @@ static char *condition_expression (struct terms *t, const char *text, flow_value
         }
         snprintf (name, sizeof (name), "%.*s", (int)n - 2, at + 1);
         if (quote)
-            rv = errorf (err, "{%s} is in quotes: remove them", name);
+            rv = errorf (err, "remove the quotes around {%s}", name);
         else if ((v = value (name, arg, err)))
             put_condition_term (t, to, v);
         else

@@ -652,7 +652,7 @@ static enum slow_news next_news (struct slow_ranks *s, const struct heal_seen *r
             char who[128];
             describe_slow_ranks (ranks, s->n, s->next, r->told >= 1U << SLOW_OF_HOST, who,
                                  sizeof (who));
-            snprintf (why, size, "%s not slow any more", who);
+            snprintf (why, size, "%s no longer slow", who);
             r->told = 0;
             return SLOW_OVER;
         }

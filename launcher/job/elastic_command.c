@@ -308,8 +308,8 @@ static int exit_status_now (struct elastic *e)
     if (e->never)
         return EXIT_FAILED;
     if (hopeless) {
-        complain ("fewer than --min=%ld nodes are left that did not fail more "
-                  "than --restarts=%ld times in a row",
+        complain ("fewer than --min=%ld nodes are left; the others failed more than --restarts=%ld "
+                  "times in a row",
                   e->min, (long)e->opt->restarts);
         return EXIT_NO_WORKERS;
     }

@@ -78,7 +78,7 @@ static int check_numbers (const struct elastic *e, struct slurmdl_error *err)
 {
     errno = EINVAL;
     if (e->local && e->ranks != 1)
-        return errorf (err, "--local starts one rank at each place");
+        return errorf (err, "--local starts one rank for each node");
     if (e->max > e->n)
         return errorf (err, "--max=%ld: there are %ld nodes", e->max, e->n);
     if (e->wanted < e->min || e->wanted > e->max)

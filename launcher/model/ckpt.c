@@ -55,7 +55,7 @@ static int no_checkpoint (const char *dir)
     if (access (trials, F_OK) == 0)
         complain ("%s: is an experiment; name the folder of a trial: %s/NNNN", dir, trials);
     else
-        complain ("%s: no checkpoint in this folder passes verification", dir);
+        complain ("%s: no valid checkpoint in this folder", dir);
     return EXIT_NOT_FOUND;
 }
 

@@ -1050,7 +1050,7 @@ static int choose_checkpoint (const struct sweep *s, long trial, int64_t step, s
     }
     if (!c->path || (step >= 0 && c->step != step)) {
         errno = ENOENT;
-        errorf (err, "%s: no checkpoint%s that verifies; dl ckpt ls lists them", dir,
+        errorf (err, "%s: no valid checkpoint%s; dl ckpt ls lists them", dir,
                 step >= 0 ? " of this step" : "");
         free (c->path);
         return -1;

@@ -361,7 +361,7 @@ static json_t *make_header (struct slurmdl_checkpoint *c, const char *prefix,
     }
     if (*prefix && json_object_size (header) == 1) {
         errno = ENOENT;
-        errorf (err, "no tensor begins with '%s'", prefix);
+        errorf (err, "no tensor name starts with '%s'", prefix);
         json_decref (header);
         return NULL;
     }

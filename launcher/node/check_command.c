@@ -439,7 +439,7 @@ static void find_collector (struct gather_client *c, char *text, size_t size)
     c->address = getenv ("SLURM_LAUNCH_NODE_IPADDR");
     if (!from && environment_number ("SLURM_PROCID", 0) == 0
         && environment_number ("SLURM_NNODES", 0) > 1)
-        complain ("check: srun's collector is unknown here: each node is checked alone");
+        complain ("check: cannot find srun's collector: each node is checked alone");
     if (!from || !c->address || snprintf (text, size, "%s", from) >= (int)size
         || !(space = strchr (text, ' '))) {
         c->address = NULL;

@@ -165,7 +165,7 @@ void doctor_plugin_release (struct site *s)
     site_value (s, "SLURM_VERSION", text, sizeof (text), s->version);
     if ((n = built_for (name)) == 0)
         site_report (s, BROKEN, s->plugin.plugin,
-                     "not the plugin of slurm-dl, or damaged: rebuild and reinstall it");
+                     "not the slurm-dl plugin, or damaged: rebuild and reinstall it");
     else if (sscanf (text, "%u.%u", &major, &minor) != 2
              || (n >> 16 == major && (n >> 8 & 0xff) == minor))
         site_report (s, FINE, s->plugin.plugin, "built for Slurm %lu.%02lu", n >> 16,

@@ -398,8 +398,8 @@ static void share_tasks (struct env_plan *p)
     share_out (p, tasks, p->plane > 0 ? p->plane : 1);
     if (p->ranks % p->nodes && !p->arbitrary)
         plan_note (p,
-                   "%ld tasks on %ld nodes: as Slurm places them if each node has enough CPUs; "
-                   "--ntasks-per-node=4(x2),3 says it otherwise",
+                   "%ld tasks on %ld nodes: as Slurm places them if each node has enough CPUs; use "
+                   "--ntasks-per-node=4(x2),3 for another layout",
                    p->ranks, p->nodes);
     p->tasks = write_tasks (tasks, p->nodes);
     free (tasks);
@@ -492,7 +492,7 @@ static int read_hosts (struct env_plan *p, struct hosts *h, struct slurmdl_error
     }
     if (!p->arbitrary && asked && asked != p->nodes) {
         errno = EINVAL;
-        return errorf (err, "--nodelist: %ld hosts for --nodes=%ld: name as many", p->nodes, asked);
+        return errorf (err, "--nodelist: %ld hosts do not match --nodes=%ld", p->nodes, asked);
     }
     return 0;
 }

@@ -138,7 +138,7 @@ void changes_print (struct changes *c, const struct sweep *s)
             printf ("%8s  trial %-4ld failed (%d): %s\n", elapsed, i + 1, t->tries.failed,
                     t->why ? t->why : "");
         if (t->tries.lost > r->losts && s->exp->job->is_given)
-            printf ("%8s  trial %-4ld begins again: %s\n", elapsed, i + 1, t->why ? t->why : "");
+            printf ("%8s  trial %-4ld restarts: %s\n", elapsed, i + 1, t->why ? t->why : "");
         if (t->ooms != r->ooms)
             printf ("%8s  trial %-4ld %s\n", elapsed, i + 1,
                     t->why && t->tries.failed == r->fails ? t->why : "out of memory");

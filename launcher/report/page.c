@@ -140,16 +140,14 @@ static void put_when_item (FILE *f, const struct report_data *d)
         return;
     later = s->ntrials - best->number;
     if (!later) {
-        fputs ("<li>The best trial was the last to begin: more trials may "
-               "help.</li>",
-               f);
+        fputs ("<li>The best trial was the last one started: more trials may help.</li>", f);
         return;
     }
-    fputs ("<li>The best trial was begun as number ", f);
+    fputs ("<li>The best trial was number ", f);
     html_count (f, best->number);
     fputs ("; the ", f);
     html_count (f, later);
-    fputs (" begun after it did not beat it.</li>", f);
+    fputs (" started after it did not beat it.</li>", f);
 }
 
 static void put_finding (FILE *f, const struct failure_finding *c)

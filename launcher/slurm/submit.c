@@ -148,7 +148,7 @@ static int fail_refused (const char *text, int status, struct slurmdl_error *err
                             "this machine, or a host of the cluster");
     if (strstr (said, "'--dl"))
         return errorf (err,
-                       "sbatch: %s: the plugin of slurm-dl is not in use here, "
+                       "sbatch: %s: the slurm-dl plugin is not loaded here, "
                        "see dl-spank(8); leave out resources.framework, "
                        "check, bind, nccl, monitor and debug",
                        said);

@@ -49,7 +49,7 @@ int sweep_remove (const char *dir, struct slurmdl_error *err)
         return errorf (err, "%s: cannot remove: %s", dir, strerror (errno));
     if (remove_tree (hidden) == 0)
         return 0;
-    return errorf (err, "%s: removed in part: %s; the remaining files are in %s", dir,
+    return errorf (err, "%s: partly removed: %s; the remaining files are in %s", dir,
                    strerror (errno), hidden);
 }
 
@@ -78,8 +78,8 @@ static int make_source_folders (const char *dir, bool files, struct slurmdl_erro
 static int cannot_copy (const char *from, const char *to, struct slurmdl_error *err)
 {
     return errno == EPERM ? errorf (err,
-                                    "%s: others have written it, or may write to it, and "
-                                    "a checkpoint can run code: --trust, if you trust them",
+                                    "%s: others wrote it or can write to it, and a checkpoint can "
+                                    "run code: use --trust if you trust them",
                                     from)
                           : errorf (err, "%s: cannot copy %s: %s", to, from, inside_error (errno));
 }

@@ -279,9 +279,7 @@ int open_experiment (const struct command_line *line, const char *name, struct s
     if (rv)
         return rv;
     if (!user_may_follow (found)) {
-        complain ("%s: a link that another user has made: name the folder "
-                  "itself",
-                  found);
+        complain ("%s: another user created this link: name the folder itself", found);
         return EXIT_NOT_FOUND;
     }
     if (!realpath (found, dir))

@@ -559,7 +559,7 @@ static enum applied apply_create (struct sweep *s, const struct event *e, struct
     if (e->version != LOG_VERSION) {
         errno = EBADMSG;
         return errorf (err,
-                       "%s: made by another version of dl (the decision log "
+                       "%s: written by another version of dl (the decision log "
                        "has format %lld, this dl reads format %d)",
                        s->dir ? s->dir : ".", (long long)e->version, LOG_VERSION);
     }

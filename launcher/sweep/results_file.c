@@ -539,7 +539,7 @@ int results_renew (const struct sweep *s, struct slurmdl_error *err)
     if (may_write (s) && results_write (s, path, &why) != RESULTS_FAILED)
         return 0;
     return errorf (err,
-                   "%s does not have the end of the experiment, because its last writer died; 'dl "
+                   "%s is incomplete, because its last writer died; 'dl "
                    "export --format=h5' writes a complete one%s%s",
                    path, *why.text ? ": " : "", why.text);
 }

@@ -34,7 +34,7 @@ static void blame_file (const struct sweep *s, struct slurmdl_error *err)
         return;
     *err->text = '\0';
     errorf (err,
-            "%s/experiment.conf: changed since the experiment was made, and its log no longer "
+            "%s/experiment.conf: changed since the experiment was created, and its log no longer "
             "matches: restore this file",
             s->dir);
 }
@@ -51,8 +51,8 @@ void sweep_blame_folder (const struct sweep *s, struct slurmdl_error *err)
     }
     *err->text = '\0';
     errorf (err,
-            "%s: the experiment's folder was moved or removed; run 'dl resume' to continue at its "
-            "new place",
+            "%s: the experiment's folder was moved or removed; run 'dl resume' to continue in its "
+            "new location",
             s->dir);
 }
 
@@ -154,8 +154,8 @@ struct sweep *sweep_open (const char *dir, struct problems *p, struct slurmdl_er
     if (strlen (own) > PATH_MAX - SWEEP_FILES_LENGTH) {
         errno = ENAMETOOLONG;
         errorf (err,
-                "%s: the paths of its files would be too long: move the "
-                "experiment to a folder with a shorter one",
+                "%s: the paths of its files would be too long: move the experiment to a folder "
+                "with a shorter path",
                 own);
         goto fail;
     }

@@ -109,7 +109,7 @@ FILE *user_open_output (const char *path, struct slurmdl_error *err)
     if (!f) {
         inside_close (fd, 0);
         errorf (err, "%s: cannot write: %s", path,
-                errno == EPERM ? "it is another user's" : inside_error (errno));
+                errno == EPERM ? "it belongs to another user" : inside_error (errno));
     }
     return f;
 }

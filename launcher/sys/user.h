@@ -34,7 +34,7 @@ bool user_is_of_others (const struct stat *st);
 
 /* Open a file that the user names and truncate it for writing.  Returns NULL with EPERM if it is
  * another user's file, which would disclose our output, or another user's pipe, which could block
- * us; and with ELOOP if it is another user's symbolic link.
+ * us; and with ELOOP if it belongs to another user symbolic link.
  */
 FILE *user_open_output (const char *path, struct slurmdl_error *err);
 

@@ -418,7 +418,7 @@ static void read_second_stacks (struct heal *h, const struct trial_attempt *a, s
         enter_phase (h, HEAL_ENDS, 0);
         return;
     }
-    heal_note (h, a, t, "rank %ld goes on, by its stacks", rank);
+    heal_note (h, a, t, "rank %ld has moved, by its stacks", rank);
     if (h->learned.longest < h->verdict.quiet)
         h->learned.longest = h->verdict.quiet;
     watch_again (h);
@@ -664,7 +664,7 @@ static int find_taken_node (void *arg, const char *name)
     if (slurm_lists_node (t->now, name) || !worker_take_node (t->w, name))
         return 0;
     t->n++;
-    heal_note (t->h, t->a, NULL, "Slurm has taken %s from the job, and it is left out", name);
+    heal_note (t->h, t->a, NULL, "Slurm has removed %s from the job, and it is left out", name);
     if (!*t->first && t->h->nodes && slurm_lists_node (t->h->nodes, name))
         snprintf (t->first, sizeof (t->first), "%s", name);
     return 0;
@@ -691,7 +691,7 @@ static bool leave_taken_nodes (struct heal *h, struct worker *w, const struct tr
         return false;
     v->cause = heal_rows[HEAL_LOST].reason;
     v->free = true;
-    snprintf (v->why, sizeof (v->why), "Slurm has taken %s from the job", t.first);
+    snprintf (v->why, sizeof (v->why), "Slurm has removed %s from the job", t.first);
     return true;
 }
 
@@ -795,7 +795,7 @@ static void check_missing (struct heal *h, struct worker *w, const struct trial_
     for (char *name = list ? strtok_r (list, ",", &save) : NULL; name;
          name = strtok_r (NULL, ",", &save))
         if (!had_rank (h, name))
-            check_node (h, w, a, name, "no rank had begun there", verdict);
+            check_node (h, w, a, name, "no rank had started there", verdict);
     free (list);
 }
 

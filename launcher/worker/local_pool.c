@@ -237,7 +237,7 @@ void local_pool_end (struct local_pool *p, double seconds)
     await_local_children (p, seconds);
     if (p->running == 0)
         return;
-    complain ("%ld process%s did not end within %.0f s: killed", p->running,
+    complain ("%ld process%s did not exit within %.0f s: killed", p->running,
               p->running == 1 ? "" : "es", seconds);
     signal_local_children (p, SIGKILL);
     await_local_children (p, KILL_WAIT);

@@ -95,8 +95,8 @@ static int check_webhook_url (char *url, struct slurmdl_error *err)
     if (!strncmp (url, "https://", 8) || !strncmp (url, "http://", 7))
         return 0;
     errno = EINVAL;
-    return errorf (err, "'notify.webhook': what it names has no URL that begins "
-                        "with https:// or http:// on its first line");
+    return errorf (
+        err, "'notify.webhook': its first line must be a URL that starts with https:// or http://");
 }
 
 static void put_curl_quoted (FILE *f, const char *text)

@@ -17,10 +17,10 @@ END
 is "$(attacker timeout 300 dl flow run --local --dir="$work/group" "$work/code/one.conf" >/dev/null 2>&1; echo $?)" 0 "the attacker's flow"
 like "$(victim dl flow show --dir="$work/group" one)" 'one-0001: completed' "dl can show it"
 for word in resume stop; do
-    like "$(victim dl flow $word --dir="$work/group" one 2>&1; echo "=$?")" "this flow is another user's: run its file" "dl flow $word refuses it"
+    like "$(victim dl flow $word --dir="$work/group" one 2>&1; echo "=$?")" "this flow belongs to another user: run its file" "dl flow $word refuses it"
 done
 pin=$(sha256sum "$work/group/one-0001/flow.json" | cut -d' ' -f1)
-like "$(victim dl flow step --dir="$work/group" one-0001 "$pin" a 1 0 2>&1)" "another user's" "nor does it run as a job"
+like "$(victim dl flow step --dir="$work/group" one-0001 "$pin" a 1 0 2>&1)" "belongs to another user" "nor does it run as a job"
 victim test -e "$victim_home/ran"
 is "$?" 1 "nothing of it ran"
 
@@ -45,7 +45,7 @@ attacker sh -c "rm -r '$work/group/one-0003' && mv '$work/group/aside' '$work/gr
 attacker sh -c "cd '$work/group' && mkdir evil-0001 evil-0002 evil-0003 && mkfifo evil-0002/flow.conf evil-0003/flow.json &&
     echo '{\"dir\": \"/\", \"sha256\": \"00\"}' | tee evil-0001/flow.json >evil-0002/flow.json"
 victim timeout 30 dl flow ls --dir="$work/group" >"$work/out" 2>&1
-is "$? $(grep -c '^one-000' "$work/out") $(grep -cE '^dl: .*evil-000.*(cannot read|made by another version)' "$work/out")" "0 4 3" "each prints one line at once"
+is "$? $(grep -c '^one-000' "$work/out") $(grep -cE '^dl: .*evil-000.*(cannot read|written by another version)' "$work/out")" "0 4 3" "each prints one line at once"
 attacker rm -r "$work/group/evil-0001" "$work/group/evil-0002" "$work/group/evil-0003"
 
 # ---- a link to another flow of the victim's

@@ -92,7 +92,7 @@ for kind in external link attribute header; do
     attacker sh -c "cat '$srcdir/tests/fuzz/corpus/metrics/$kind' >'$group/made' && mv -f '$group/made' '$e/trials/0001/a.1/metrics.h5'; rm -f '$e/results.h5'"
     (cd "$victim_home/here" && victim timeout 60 dl show "$e" 1 >"$work/out" 2>&1)
     is "$(($? < 11)) $(grep -c 'password[0-9]' out)" "1 0" "metrics.h5: $kind: dl show"
-    like "$(cat out)" "^dl: .*metrics.h5: not read: .*belongs to user $attacker_id" "metrics.h5: $kind: libhdf5 does not open it"
+    like "$(cat out)" "^dl: .*metrics.h5: refusing to read it: .*belongs to user $attacker_id" "metrics.h5: $kind: libhdf5 does not open it"
     (cd "$victim_home/here" && victim timeout 60 dl export --format=h5 --output="$work/group/x.h5" "$e" >/dev/null 2>&1)
     is "$(($? < 11)) $(grep -c 'password[0-9]' "$work/group/x.h5")" "1 0" "metrics.h5: $kind: dl export"
     rm -f "$work/group/x.h5"
@@ -139,7 +139,7 @@ victim cp -r "$group/s-0001" "$victim_home/own/z-0001/x-0001"
 attacker ln -s "$victim_home/own/z-0001/x-0001" "$group/x-0001"
 is "$(victim dl ls --dir="$group" 2>&1 | grep -c x-0001)" 0 "dl ls skips another user's link"
 before=$(cat "$victim_home"/own/z-0001/x-0001/log/*/* | sha256sum)
-like "$(victim dl label --dir="$group" x-0001 secret 2>&1)" "^dl: .*x-0001: a link that another user has made: name the folder itself" "naming it is an error"
+like "$(victim dl label --dir="$group" x-0001 secret 2>&1)" "^dl: .*x-0001: another user created this link: name the folder itself" "naming it is an error"
 like "$(victim dl label --dir="$group" x secret 2>&1)" "^dl: no experiment 'x' in" "its short name is not found"
 like "$(victim dl show --dir="$group" 2>&1)" "^$group/" "it does not count as the newest"
 is "$(cat "$victim_home"/own/z-0001/x-0001/log/*/* | sha256sum)" "$before" "it received no request"

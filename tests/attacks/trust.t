@@ -89,13 +89,13 @@ victim sh -c "umask 2; mkdir -p '$group/f-0001/trials/0001/a.1/ckpt'"
 attacker sh -c "mkdir -p '$attacker_home/bad/estimator'"
 attacker env RAN="$ran" "$python" "$srcdir/tests/attacks/trust.py" save "$attacker_home/bad" plain estimator >"$work/out" 2>&1
 attacker sh -c "cp '$attacker_home'/bad/estimator/*/ckpt/*.h5 '$group/f-0001/trials/0001/a.1/ckpt'"
-like "$(fork)" "^[1-9].*others have written it.*--trust.* 0$" "dl fork refuses another's checkpoint"
+like "$(fork)" "^[1-9].*others wrote it.*--trust.* 0$" "dl fork refuses another's checkpoint"
 like "$(fork --trust)" "^0 .* 1$" "--trust copies it"
 for mode in 664 646 644; do
     victim sh -c "cd '$group/f-0001/trials/0001/a.1/ckpt' && for f in *.h5; do cp \$f .own && chmod $mode .own && mv -f .own \$f; done"
     case $mode in
     644) like "$(fork)" "^0 .* 2$" "mode $mode: it copies the user's own" ;;
-    *) like "$(fork)" "^[1-9].*or may write to it.*--trust.* 1$" "mode $mode: it refuses the user's own that others can write to" ;;
+    *) like "$(fork)" "^[1-9].*or can write to it.*--trust.* 1$" "mode $mode: it refuses the user's own that others can write to" ;;
     esac
 done
 
@@ -163,7 +163,7 @@ like "$(restored "$victim_home/copies/own.h5")" "^estimator ran: " "and remains 
 # fork an experiment with an imported checkpoint
 victim sh -c "rm -f '$group/f-0001/trials/0001/a.1/ckpt/'*; cp '$victim_home/copies/by-hand.h5' '$group/f-0001/trials/0001/a.1/ckpt/$step'"
 before=$(fork | sed 's/.* //')
-like "$(fork)" "^[1-9].*others have written it.*--trust.* $before$" "dl fork refuses a copy of another's"
+like "$(fork)" "^[1-9].*others wrote it.*--trust.* $before$" "dl fork refuses a copy of another's"
 
 # ---- dl checks the owner of the file that it has opened, not of the path
 

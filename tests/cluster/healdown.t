@@ -47,7 +47,7 @@ freeze_spare () {
     kill -9 "$(of_rank 3 python3)"
 }
 fault "down: Slurm sets the spare DOWN, and then a rank dies" freeze_spare
-told '^[0-9]+ Slurm has taken n3 from the job, and it is left out$' "down: it is told"
+told '^[0-9]+ Slurm has removed n3 from the job, and it is left out$' "down: it is told"
 freeze_node () {
     freeze n2
     wait_for 120 is_down n2

@@ -59,7 +59,7 @@ echo "# after $(($(date +%s) - begin)) s"
 like "$(dl show ddp 1)" 'rank 2 on n1 is slow' "dl show reports it"
 like "$(cat "$trial/a.1/log")" '^dl: rank 2 on n1 is slow' "and the log"
 release
-wait_for 300 said 'rank 2 on n1 is not slow any more$'
+wait_for 300 said 'rank 2 on n1 is no longer slow$'
 ok $? "its end is reported"
 is "$(slow | wc -l)" 1 "one line, about one rank"
 end ddp
@@ -111,10 +111,10 @@ named () { # named REGEX NAME GPU...: these GPUs make dl name rank 2
     wait_for 300 said "$regex"
     ok $? "$name: its rank is named"
     echo "# after $(($(date +%s) - begin)) s"
-    had=$(grep -c 'not slow any more' "$trial/a.1/healing")
+    had=$(grep -c 'no longer slow' "$trial/a.1/healing")
     gpus "$well" "$well" "$well" "$well"
     sed -i 2d gpu2
-    over () { [ "$(grep -c 'rank 2 on n1 is not slow any more$' "$trial/a.1/healing")" -gt "$had" ]; }
+    over () { [ "$(grep -c 'rank 2 on n1 is no longer slow$' "$trial/a.1/healing")" -gt "$had" ]; }
     wait_for 300 over
     ok $? "$name: its end is reported"
 }
@@ -152,9 +152,9 @@ lossy () { # lossy NAME [both]: lose packets, and check that rank 1, and only it
     wait_for 300 more
     ok $? "$1: its rank is named"
     echo "# after $(($(date +%s) - begin)) s"
-    well=$(grep -c 'not slow any more$' "$trial/a.1/healing")
+    well=$(grep -c 'no longer slow$' "$trial/a.1/healing")
     stop_losing
-    over () { [ "$(grep -c 'rank 1 on n2 is not slow any more$' "$trial/a.1/healing")" -gt "$well" ]; }
+    over () { [ "$(grep -c 'rank 1 on n2 is no longer slow$' "$trial/a.1/healing")" -gt "$well" ]; }
     wait_for 300 over
     ok $? "$1: it is reported when that is over"
     is "$(slow_hardware | wc -l)" $((had + 1)) "$1: one line, of one rank"

@@ -65,9 +65,9 @@ like "$(dl run --local --dry-run warn.conf 2>&1)" "^dl: warn.conf:$line: nothing
 sed 's/^hyperparameters.*/hyperparameters = { lr = [0.1, 0.2]; wd = { type = "float"; minval = 0.0; maxval = 1.0; }; };/' warn.conf >list.conf
 like "$(dl run --local --dry-run --set 'entrypoint="echo loss = {lr} {wd}"' list.conf 2>&1)" "^dl: list.conf:$line: each trial gets the whole list 'lr'; to choose from it" "also beside searched parameters"
 is "$(dl run --local --dry-run --set 'entrypoint="echo loss = {wd}"' list.conf 2>&1 | grep -c 'whole list')" 0 "but not if the program may want a list"
-like "$(dl run --local --dry-run --set 'entrypoint="echo loss = {wd:.3f}"' list.conf 2>&1)" "^dl: list.conf:[0-9]+: 'entrypoint': \{wd:...\} is left as it is; the hyperparameter is \{wd\}$" "a Python format string"
+like "$(dl run --local --dry-run --set 'entrypoint="echo loss = {wd:.3f}"' list.conf 2>&1)" "^dl: list.conf:[0-9]+: 'entrypoint': \{wd:...\} is left as it is; write \{wd\} for the hyperparameter$" "a Python format string"
 # shellcheck disable=SC2016
-like "$(dl run --local --dry-run --set 'entrypoint="echo loss = ${wd}"' list.conf 2>&1)" "^dl: list.conf:[0-9]+: 'entrypoint': .\{wd\} is a variable of the shell; the hyperparameter is \{wd\}$" "a shell variable"
+like "$(dl run --local --dry-run --set 'entrypoint="echo loss = ${wd}"' list.conf 2>&1)" "^dl: list.conf:[0-9]+: 'entrypoint': .\{wd\} is a shell variable; write \{wd\} for the hyperparameter$" "a shell variable"
 sed 's/^hyperparameters.*/hyperparameters = { lr = { type = "float"; minval = 0.0; maxval = 1.0; }; wd = { type = "float"; minval = 0.0; maxval = 1.0; when = { lr = 0.5; }; }; };/' warn.conf >when.conf
 like "$(dl run --local --dry-run when.conf 2>&1)" "^dl: when.conf: hyperparameter 'wd' is hardly ever active: its 'when' requires a single value from the range of 'lr'$" "a condition that no point fulfils"
 is "$(dl run --local --dry-run --set 'hyperparameters.lr.step=0.5' when.conf 2>&1 | grep -c 'hardly ever')" 0 "but not if the range has steps"
@@ -97,7 +97,7 @@ sbatch: fatal: Could not establish a configuration source' timeout 100 dl run wa
 is $? 6 "outside Slurm"
 like "$(cat err)" '^dl: sbatch finds no Slurm here: use --local to work on this machine' "says what to do"
 SAY="sbatch: unrecognized option '--dl=torch'" timeout 100 dl run --set 'resources.framework="torch"' warn.conf >out 2>err
-like "$(cat err)" "^dl: sbatch: .*'--dl=torch': the plugin of slurm-dl is not in use here" "without the plugin"
+like "$(cat err)" "^dl: sbatch: .*'--dl=torch': the slurm-dl plugin is not loaded here" "without the plugin"
 conf spent 'sleep 0.1; exit $DL_TRIAL' 'max_restarts = 0;'
 sed -i 's/max_trials = 2;/max_trials = 20; max_gpu_hours = 0.0001;/' spent.conf
 timeout 300 dl run --local --workers=1 spent.conf >out 2>&1

@@ -19,7 +19,7 @@ is $? 0 "the export equals the import"
 dl ckpt export --only=model. a.h5 part.safetensors && dl ckpt import part.safetensors part.h5
 is "$? $(dl ckpt ls part.h5 | sed -n '1p;3,$s/ .*//p' | xargs)" "0 step 12: 1 tensors, 24 bytes w" "export --only: tensors below a name, without it"
 dl ckpt export --only=modle. a.h5 none.safetensors 2>err
-is "$? $(cat err) $(ls none* 2>/dev/null)" "3 dl: no tensor begins with 'modle.' " "no tensor has that name: status 3"
+is "$? $(cat err) $(ls none* 2>/dev/null)" "3 dl: no tensor name starts with 'modle.' " "no tensor has that name: status 3"
 sed 's/F32/X32/' in.safetensors >odd.safetensors
 dl ckpt import odd.safetensors odd.h5 2>err
 is "$(cat err)" "dl: odd.safetensors: 'model.w' cannot be stored in a checkpoint: its dtype 'X32'" "an unsupported dtype is named"

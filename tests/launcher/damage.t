@@ -210,7 +210,7 @@ is "$? $(ls gone-0001/trials | wc -l)" "5 5" "rm asks for --force"
 like "$(dl ls)" '^gone-0001 +damaged .* 0 loss *$' "ls: no date"
 cp -r end-0001 edit-0001
 sed -i 's/max_trials = 4/max_trials = 2/' edit-0001/experiment.conf
-is "$(dl show edit-0001 2>&1; echo $?)" "dl: $work/edit-0001/experiment.conf: changed since the experiment was made, and its log no longer matches: restore this file
+is "$(dl show edit-0001 2>&1; echo $?)" "dl: $work/edit-0001/experiment.conf: changed since the experiment was created, and its log no longer matches: restore this file
 5" "an experiment.conf that has changed"
 rm -r edit-0001 gone-0001/trials/*
 is "$(dl show gone-0001 2>&1; echo $?)" "dl: $work/gone-0001: its creation was interrupted; 'dl rm gone-0001' removes it

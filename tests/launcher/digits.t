@@ -82,7 +82,7 @@ timeout 300 dl fork --local --set searcher.max_length=16 digits-pbt-0001 "$1" >o
 again digits-pbt-fork-0001 1 "$(sed -n 's/^restored epoch //p' digits-pbt-fork-0001/trials/0001/a.1/log)" "a fork"
 rm digits-pbt-0001/trials/"$(printf %04d "$2")"/a.*/ckpt/*
 timeout 300 dl reproduce digits-pbt-0001 "$1" >out 2>&1
-is "$? $(cat out)" "3 dl: $PWD/digits-pbt-0001: trial $1 began with the checkpoint of trial $2 at length $3, which no longer exists, so the trial cannot be trained again" \
+is "$? $(cat out)" "3 dl: $PWD/digits-pbt-0001: trial $1 started from the checkpoint of trial $2 at length $3, which no longer exists, so the trial cannot be trained again" \
     "a clone of a removed checkpoint"
 
 # ---- an open metrics file is a plain HDF5 file

@@ -131,7 +131,7 @@ is "$(wc -l <"$work/first")" 1 "and runs nothing twice"
 is "$(conditions fail breaks), $(conditions fail rest)" "Succeeded:StepCompleted, Succeeded:StepCompleted" "then they have succeeded"
 is "$(cat "$work/ends")" "failed breaks rest
 completed " "the exit handler runs each time"
-for what in 'outputs = { x = "x.txt"; };its command did not write the output .x.' 'values = ["v"];its command did not report the value .v.: echo v=' ';it was asked to end'; do
+for what in 'outputs = { x = "x.txt"; };its command did not write the output .x.' 'values = ["v"];its command did not report the value .v.: echo v=' ';it was asked to stop'; do
     command=true
     [ "${what%%;*}" ] || command='kill -15 $PPID; sleep 60'
     echo "name = \"one\"; steps = { a = { entrypoint = \"$command\"; ${what%;*} }; };" >one.conf
@@ -427,7 +427,7 @@ bad "a condition" "'when': {lr}: " "$H b = { entrypoint = \"x\"; when = \"{lr}\"
 for when in '{lr} => 1' '{lr} = 1' '{lr} == a b' '{lr} >'; do
     bad "a condition: $when" "'when': {lr} " "$H b = { entrypoint = \"x\"; when = \"$when\"; }; };"
 done
-bad "a condition: in quotes" "{lr} is in quotes: remove them" "$H b = { entrypoint = \"x\"; when = \"'{lr}' == 'a'\"; }; };"
+bad "a condition: in quotes" "remove the quotes around {lr}" "$H b = { entrypoint = \"x\"; when = \"'{lr}' == 'a'\"; }; };"
 cat >when.conf <<'END'
 name = "when"; parameters = { lr = 0.1; kind = "full"; other = "full"; five = 5; };
 steps = {
@@ -480,7 +480,7 @@ gpus () { # gpus RUN|RESUME NAME: print how many GPUs per node the job requests
 }
 is "$(gpus run old.conf)" gpus-per-node=1 "slots_per_trial is shared by two nodes"
 sed -i 's/"version": [0-9]*/"version": 2/' "$work/flows/old-0001/flow.json"
-is "$(dl flow resume old 2>&1)" "dl: $work/flows/old-0001/flow.json: made by another version of dl" "a flow of another version"
+is "$(dl flow resume old 2>&1)" "dl: $work/flows/old-0001/flow.json: written by another version of dl" "a flow of another version"
 
 # ---- graph; a flow that other users can write to or that was edited
 like "$(dl flow graph demo.conf)" '"prepare" -> "train" \[style = solid\]' "dl flow graph of a file"

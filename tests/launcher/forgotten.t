@@ -43,7 +43,7 @@ warns inline "^dl: inline.conf:6: nothing uses the hyperparameter 'lr': the entr
 # shellcheck disable=SC2016
 conf dollar 'python3 train.py --lr=$lr'
 # shellcheck disable=SC2016
-warns dollar '^dl: dollar.conf:2: .entrypoint.: \$lr is a variable of the shell; the hyperparameter is \{lr\}$' 'a name of the shell'
+warns dollar '^dl: dollar.conf:2: .entrypoint.: \$lr is a shell variable; write \{lr\} for the hyperparameter$' 'a name of the shell'
 # shellcheck disable=SC2016
 conf own 'for lr in 1 2; do echo loss = $lr {lr}; done'
 silent own "a variable of its own"

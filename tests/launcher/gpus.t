@@ -162,7 +162,7 @@ open(path, "wb").write(line + b'{"xxh64": "%016x"}\n' % xxh64(line))
 END
 for command in show 'resume --detach' 'fork --trust --detach' report; do
     timeout 300 dl $command g-0001 >out 2>&1
-    is "$? $(cat out)" "5 dl: $PWD/g-0001: made by another version of dl (the decision log has format 2, this dl reads format 1)" "dl $command: a log of another version"
+    is "$? $(cat out)" "5 dl: $PWD/g-0001: written by another version of dl (the decision log has format 2, this dl reads format 1)" "dl $command: a log of another version"
 done
 
 # ---- impossible requests

@@ -72,7 +72,7 @@ is "$(grep -c 'attempt [123] failed: exit status 4: boom' "$(echo files-0001/wor
 
 # ---- an attempt that does not count is told, too
 runs 0 "a job whose first attempt asks for another one" dl job --local --name=asks -- sh -c 'test "$DL_ATTEMPT" = 2 || exit 75'
-like "$(cat out)" 'trial 1 +begins again: ' "prints that it restarts"
+like "$(cat out)" 'trial 1 +restarts: ' "prints that it restarts"
 runs 0 "a job that logs no metric" dl job --local --name=silent -- true
 runs 0 "is reproduced" dl reproduce silent
 like "$(cat out)" '^reproduced: it succeeded, and logged no metric, as before$' "by its exit status"
@@ -178,16 +178,16 @@ bad_set "'job.exit_codes': \"100: restart\" has no effect after \"1-127: fail\",
 bad_set "'resources.nodes_per_trial' is 4, but the job has only 3 members" "more nodes than members" 'job.roles=({name="worker"; count=3;})' --nodes=4
 bad_set "did you mean 'never'" "a policy that there is not" 'job.restart_policy="nevr"'
 bad_set "'143: restart'|\"143: restart\"" "a table of codes" 'job={restart_policy="exit_code"; exit_codes="999: restart";}'
-bad_set "a job is one trial" "another searcher" 'searcher.name="random"'
+bad_set "a job has one trial" "another searcher" 'searcher.name="random"'
 bad_set "job.min_available=.*the job has 1 member$" "more members than there are" 'job.min_available=2'
-bad_set "all 3 members of roles begin together" "fewer members of roles" 'job={min_available=2; roles=({name="worker"; count=3;});}'
+bad_set "all 3 members of roles start together" "fewer members of roles" 'job={min_available=2; roles=({name="worker"; count=3;});}'
 bad_set "leave out 'resources.gpus_per_node'" "GPUs of a role and of a node" 'job.roles=({name="worker"; gpus=1;})' --set resources.gpus_per_node=1
 bad_set "must be like \"16G\"" "memory of a role" 'job.roles=({name="worker"; memory="much";})'
 bad_set "only with restart_policy" "a table that nobody reads" 'job.exit_codes="3: fail"'
-bad_set "nothing begins again" "policies that contradict each other" 'job={restart_policy="never"; backoff_limit=3;}'
+bad_set "nothing is restarted" "policies that contradict each other" 'job={restart_policy="never"; backoff_limit=3;}'
 bad_set "must be like \"12:00:00\"" "a deadline" 'job.active_deadline="soon"'
 bad_set "'resources.spares' is for a trial of several ranks" "a spare for one process" 'resources.spares=1'
-bad_set "needs 'resources.nodes_per_trial' where a job has roles" "a spare for roles on any nodes" 'job.roles=({name="worker";})' --set resources.spares=1
+bad_set "needs 'resources.nodes_per_trial' in a job with roles" "a spare for roles on any nodes" 'job.roles=({name="worker";})' --set resources.spares=1
 bad_set "'resources.min_nodes' \\(3\\) is more than" "more nodes at least than at all" 'resources={nodes_per_trial=2; min_nodes=3;}'
 bad_set "cannot be used together" "fewer nodes for roles" 'job.roles=({name="worker"; count=2;})' --set 'resources={nodes_per_trial=2; min_nodes=1;}'
 echo "print (1)" >slp.py

@@ -177,7 +177,7 @@ dl label retry-0001 best paper >/dev/null
 like "$(dl ls)" 'retry-0001 .* best,paper$' "ls: labels"
 is "$(dl ls --label best | awk 'NR > 1 { print $1 }' | tr '\n' ' ')" "retry-0001 slow-0001 " "ls --label"
 like "$(dl ls --label=betst 2>&1)" "^dl: no experiment with the label 'betst' in . \(--all lists archived ones; set the folder" "an unknown label is reported"
-try 0 'label best taken off' dl label --undo slow-0001 best
+try 0 'label best removed' dl label --undo slow-0001 best
 try 0 'does not have the label best' dl label --undo slow-0001 best
 try 0 "archived; 'dl ls --all' shows it" dl archive slow
 try 0 'is already archived' dl archive slow
@@ -186,7 +186,7 @@ like "$(dl ls --all)" '^slow-0001 .* yes$' "ls --all prints it"
 like "$(dl show slow)" 'completed \(archived\)' "show prints it"
 try 0 'shown again' dl archive --undo slow
 is "$(dl ls | grep -c '^slow')" 1 "ls prints it again"
-try 0 'no more attempts start on node7' dl exclude slow node7
+try 0 'no further attempt starts on node7' dl exclude slow node7
 try 0 'node7 is already excluded: by hand' dl exclude slow node7
 like "$(dl show slow)" '^machine node7 is excluded: by hand$' "show: excluded nodes, and why"
 try 0 'may start on node7 again' dl exclude --undo slow node7

@@ -101,7 +101,7 @@ END
     is "$(grep -rl /secret answer-* out)" "" "without the URL"
     kill $server
     wait $server 2>/dev/null
-    is "$(HOOK='' dl run --local real.conf 2>&1; echo $?)" "dl: 'notify.webhook': what it names has no URL that begins with https:// or http:// on its first line
+    is "$(HOOK='' dl run --local real.conf 2>&1; echo $?)" "dl: 'notify.webhook': its first line must be a URL that starts with https:// or http://
 2" "an empty variable"
     is "$(env -u HOOK dl run --local real.conf 2>&1; echo $?)" "dl: 'notify.webhook': the variable HOOK is not set
 2" "no variable"

@@ -236,6 +236,6 @@ wait_for 100 sh -c 'dl show rest 2>/dev/null | grep -q " 7/27 "'
 dl pause rest >out 2>&1
 wait $!
 age rest-0001/trials/0001/a.1
-like "$(dl show rest 1)" '^  no progress since [-0-9]+ [0-9:]+, for 1[0-9]m[0-9]+s: ExperimentPaused[^;]*; attempt 2 has not begun$' "a waiting trial: since when, and why"
+like "$(dl show rest 1)" '^  no progress since [-0-9]+ [0-9:]+, for 1[0-9]m[0-9]+s: ExperimentPaused[^;]*; attempt 2 has not started$' "a waiting trial: since when, and why"
 is "$(dl show --csv --columns=state,seconds slow | awk -F, 'NR == 2 { print $1, ($2 > 1.2) }')" "failed 1" "a failed trial has the time of its attempts"
 done_testing

@@ -180,7 +180,7 @@ wait_for 300 sh -c '[ $(ls moved-0001/trials/*/a.1/log | wc -l) -ge 2 ]'
 mv moved-0001 there
 ended moved
 is "$?" 3 "a moved experiment: exit status"
-is "$(grep -c "^dl: $work/moved-0001: the experiment's folder was moved or removed; run 'dl resume' to continue at its new place$" moved.out) $(grep -c '^dl:' moved.out)" "1 1" "one line says so"
+is "$(grep -c "^dl: $work/moved-0001: the experiment's folder was moved or removed; run 'dl resume' to continue in its new location$" moved.out) $(grep -c '^dl:' moved.out)" "1 1" "one line says so"
 # shellcheck disable=SC2317
 workers_have_ended () { ! pgrep -f "worker --slot local-.* -- $work/moved-0001\$"; }
 wait_for 300 workers_have_ended

@@ -98,7 +98,7 @@ END
 conf pipe '"sh crash.sh 2>&1 | tee {attempt_dir}/out"'
 sed -i 's/500/12/' pipe.conf
 timeout 500 dl run --local pipe.conf >out 2>&1
-like "$(cat out)" "^dl: pipe.conf:2: 'entrypoint' ends in a pipe, whose status is that of its last command, 'tee': a crash" "a pipe at the end of the entrypoint gives a warning"
+like "$(cat out)" "^dl: pipe.conf:2: 'entrypoint' ends in a pipe, which exits with the status of its last command, 'tee': a crash" "a pipe at the end of the entrypoint gives a warning"
 like "$(cat out)" 'trial 1 .* ended at 3 of 12$' "a trial that ended before its length is reported at once"
 like "$(dl show pipe-0001)" '^trial 1 ended at 3 of 12 with status 0: if that was a crash' "and stays marked"
 for command in 'sh crash.sh || true' 'a | b; sh crash.sh' 'set -o pipefail; a | b' "echo 'a|b'" 'a | b && sh crash.sh'; do
@@ -110,9 +110,9 @@ hides () { # hides PATTERN COMMAND: expect this warning about COMMAND's exit sta
     like "$(dl run --dry-run pipe.conf 2>&1)" "^dl: pipe.conf:2: $1" "a status that hides a crash: $2"
 }
 hides "'entrypoint' ends in '[|][|] true', so a crash counts as a result: remove that$" 'sh crash.sh || true'
-hides "the status of 'entrypoint' is that of its last command, 'echo': a crash before it counts as a result; begin with 'set -e'$" 'sh crash.sh; echo done'
-hides "the status of 'entrypoint' is that of its last command, 'cp'" 'cd . && sh crash.sh; cp crash.sh {attempt_dir}; # the end'
-hides "the status of 'entrypoint' is that of its last command, 'wait'" 'sh crash.sh & wait'
+hides "'entrypoint' exits with the status of its last command, 'echo': a crash before it would count as a result; start with 'set -e'$" 'sh crash.sh; echo done'
+hides "'entrypoint' exits with the status of its last command, 'cp'" 'cd . && sh crash.sh; cp crash.sh {attempt_dir}; # the end'
+hides "'entrypoint' exits with the status of its last command, 'wait'" 'sh crash.sh & wait'
 hides "'entrypoint' ends in a pipe" 'sh crash.sh | tee x # | y; z'
 for command in 'sh crash.sh && echo done' 'set -e; sh crash.sh; echo done' 'sh crash.sh & wait $!' 'cd .; sh crash.sh' 'sh crash.sh # | tee x' 'sh crash.sh $(echo 1 | cat)' 'sh crash.sh; exit $?' "sh crash.sh 'a; echo b'" 'mkdir -p x; echo 1' 'sh crash.sh ||\n exit 3' 'sh crash.sh 2>&1'; do
     conf pipe "\"$command\""
@@ -233,7 +233,7 @@ misspelt () { # misspelt SED PATTERN NAME
     refused 2 "$2" "$3: dry run" dl run --local --dry-run bad.conf
 }
 misspelt 's/\[--momentum {momentum}\]/--momentum {momentum}/' \
-    "^bad.conf:2: 'entrypoint': \{momentum\} has no value where its 'when' does not hold; write it as a group, which is then left out: \[--momentum \{momentum\}\]$" \
+    "^bad.conf:2: 'entrypoint': \{momentum\} has no value if its 'when' is false; write it as a group, which is then omitted: \[--momentum \{momentum\}\]$" \
     "a conditional parameter outside a group"
 misspelt 's/\[--momentum {momentum}\]/--momentum={momentum}/' ': \[--momentum=\{momentum\}\]$' "in one word"
 misspelt 's/\[--resume {resume_dir}.last.pt\]/--resume {resume_dir}\/last.pt/' \

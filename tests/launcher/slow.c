@@ -109,7 +109,7 @@ CASE (it_is_named_with_its_cause)
         assert_int_equal (go_on (&m, shares, 600, NULL), 0); /* it is reported only once */
         assert_int_equal (go_on (&m, even, 50, &last), 1);
         assert_int_equal (last, SLOW_OVER);
-        assert_string_equal (m.why, "rank 2 on n2 is not slow any more");
+        assert_string_equal (m.why, "rank 2 on n2 is no longer slow");
         slow_destroy (m.slow);
     }
 }
@@ -276,7 +276,7 @@ CASE (a_slow_gpu_is_named_with_its_cause)
         assert_string_equal (m.why, wanted);
         assert_int_equal (go_on_with_gpu (&m, &cases[i].gpu, 600), 0);
         assert_int_equal (go_on_with_gpu (&m, &healthy, 50), 1);
-        assert_string_equal (m.why, "rank 3 on n2 is not slow any more");
+        assert_string_equal (m.why, "rank 3 on n2 is no longer slow");
         slow_destroy (m.slow);
     }
 }
@@ -454,7 +454,7 @@ CASE (a_bad_link_is_named)
         assert_string_equal (m.why, wanted);
         assert_int_equal (go_on_with_networks (&m, good, good, cases[i].network, 600), 0);
         assert_int_equal (go_on_with_networks (&m, good, good, good, 50), 1);
-        assert_string_equal (m.why, "rank 3 on n3 is not slow any more");
+        assert_string_equal (m.why, "rank 3 on n3 is no longer slow");
         slow_destroy (m.slow);
     }
 }
@@ -469,7 +469,7 @@ CASE (a_bad_link_is_one_line_for_its_host)
     assert_string_equal (m.why, "the 2 ranks on n1 are slow: n1 sends 5 % of its TCP segments "
                                 "again, the other hosts none");
     assert_int_equal (go_on_with_networks (&m, good, good, good, 50), 1);
-    assert_string_equal (m.why, "the 2 ranks on n1 are not slow any more");
+    assert_string_equal (m.why, "the 2 ranks on n1 are no longer slow");
     slow_destroy (m.slow);
 }
 

@@ -345,7 +345,7 @@ for name, text in ("run", 'name = "x"; entrypoint = "sh deep.sh {lr}";'), ("flow
 for command in ["try", "run.conf"], ["run", "--local", "run.conf"], ["flow", "run", "--local", "flow.conf"]:
     subprocess.run(["dl"] + command)
 PY
-for name in run.conf run.conf 'dl: flow.conf'; do echo "$name: the path of its folder cannot be found: File name too long"; done >deeper
+for name in run.conf run.conf 'dl: flow.conf'; do echo "$name: cannot determine the path of its folder: File name too long"; done >deeper
 python3 deeper.py >"$work/out" 2>&1
 is "$(grep folder "$work/out")" "$(cat deeper)" "a path of more than 4096 bytes"
 rm -r $long deeper deeper.py
