@@ -50,7 +50,7 @@ static void report_hidden_gpus (const struct binding *b)
         return;
     open = binding_gpus (b->t, b->view->vendor, true);
     if (open < asked)
-        slurm_error ("dl: this task may open %d of the %ld GPUs that the job has on "
+        slurm_error ("dl: this task can open %d of the %ld GPUs that the job has on "
                      "this node (--gpus-per-task or --gpu-bind hides the others), so "
                      "NCCL cannot use NVLink between ranks; use --gpus-per-node=%ld "
                      "instead of --gpus-per-task, or --gpu-bind=none, or from Slurm "
@@ -58,7 +58,7 @@ static void report_hidden_gpus (const struct binding *b)
                      open, asked, asked);
     else if (!b->own_gpu)
         slurm_error ("dl: %s shows this task %d of the %ld GPUs that the job has on "
-                     "this node: a program that takes LOCAL_RANK as its device fails; "
+                     "this node: a program that uses LOCAL_RANK as its device fails; "
                      "use --gpus-per-node=%ld instead of --gpus-per-task, or "
                      "--gpu-bind=none",
                      b->view->variable, b->r.devices, asked, asked);
@@ -71,8 +71,8 @@ static void report_lost_cpus (const struct binding *b)
 
     if (asked > have)
         slurm_error ("dl: the job has --cpus-per-task=%ld, this task %d: srun "
-                     "of Slurm 22.05 and 23.02 does not take it from sbatch; "
-                     "give it to srun, or export SRUN_CPUS_PER_TASK=%ld",
+                     "of Slurm 22.05 and 23.02 does not inherit it from sbatch; pass it to srun, "
+                     "or export SRUN_CPUS_PER_TASK=%ld",
                      asked, have, asked);
 }
 

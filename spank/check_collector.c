@@ -111,7 +111,7 @@ void gather_task (spank_t sp, const char *level, bool table)
         slurm_error ("dl: %s: %s: %s",
                      is_check_wanted (level, false) ? "--dl-check: this node is not checked"
                                                     : "--dl-debug: this node is not in the table",
-                     option_command (), status < 0 ? helper_why (errno) : "it did not end well");
+                     option_command (), status < 0 ? helper_why (errno) : "it failed");
     spank_unsetenv (sp, gather_variable);
     spank_unsetenv (sp, "DL_PLUGIN");
 }

@@ -167,7 +167,7 @@ static void set_debug_variables (struct debug *d)
 
     if (make_debug_folder (d) < 0) {
         if (local == 0 && option_is_given (PLUGIN_DEBUG))
-            slurm_error ("dl: --dl-debug: nothing is kept: %.300s: %s; choose "
+            slurm_error ("dl: --dl-debug: nothing is recorded: %.300s: %s; choose "
                          "another folder with DL_DEBUG_DIR",
                          d->folder, strerror (errno));
         return;

@@ -368,6 +368,6 @@ void defaults_report (bool binds)
                                    plugin_options[row].name, option_value (row));
     if (n > 0)
         slurm_spank_log ("dl: this site's default is%s; --dl=off or "
-                         "DL_DEFAULTS=off switches it off",
+                         "DL_DEFAULTS=off disables it",
                          text);
 }

@@ -12,8 +12,7 @@
 #include "spank/defaults.h"
 #include "spank/policy.h"
 
-static const char is_off[] = "this site has switched this option off "
-                             "(options= in plugstack.conf): it does nothing";
+static const char is_off[] = "this site has disabled this option (options= in plugstack.conf)";
 
 /* An inner srun gets "(null)" for an option without a value.  The value is empty
  * for --dl=$NAME if NAME is not set.

@@ -270,7 +270,7 @@ static int read_argument (struct site_policy *p, const struct step_facts *facts,
 
     t.field = (char *)(here ? p : &other) + a->offset + (size_t)row * a->size;
     if (a->scope == OF_SITE && follows_when (av, i))
-        snprintf (why, WHY_SIZE, "it is for all steps: before the first when=");
+        snprintf (why, WHY_SIZE, "it applies to all steps and must come before the first when=");
     else if (a->take (t, strchr (av[i], '=') + 1, why, WHY_SIZE) == 0) {
         if (here && a->scope == OF_STEPS && row == PLUGIN_FRAMEWORK)
             p->named = strstr (condition_of (av, i), "partition:") != NULL;

@@ -189,8 +189,8 @@ static void print_rollcall (struct rollcall *r, const char *since)
         return;
     if (missing.n > 0 || none)
         snprintf (line, sizeof (line),
-                  "no answer from %s%s%s: dl.so is missing there, so that "
-                  "tasks have nothing of %s, or it cannot reach TCP port %d of "
+                  "no answer from %s%s%s: dl.so is missing there, so that tasks run without %s, or "
+                  "it cannot reach TCP port %d of "
                   "this host, or no task ran",
                   missing.n > 0 ? missing.text : "any node of this step", ellipsis_of (&missing),
                   since, *r->asked ? r->asked : "the site's defaults", r->port);

@@ -586,8 +586,8 @@ static void report_static (spank_t sp, const struct task *t)
     if (t->facts.elastic && t->facts.nodes > 1 && t->facts.rank == 0
         && !strcmp (torchrun_setting (sp, "--rdzv-backend", "PET_RDZV_BACKEND", text), "static"))
         plugin_complain ("torchrun with --max-restarts or --nnodes=MIN:MAX on "
-                         "several nodes needs --rdzv-backend=c10d: with static "
-                         "no other node hears of a restart");
+                         "several nodes needs --rdzv-backend=c10d: with static, other nodes do not "
+                         "learn of a restart");
 }
 
 /* --dl-bind reports hidden GPUs itself. */

@@ -242,8 +242,8 @@ static int compare_regions (const struct slurmdl *run, const struct slurmdl_chec
             continue;
         errno = EINVAL;
         return errorf (err,
-                       "%s: '%s' %s: the checkpoint is of another model; "
-                       "remove it, or restore what it holds",
+                       "%s: '%s' %s: the checkpoint belongs to another model; remove it, or "
+                       "restore what it contains",
                        c->path, r->name, row ? "has another type or shape" : "is missing");
     }
     return 0;
@@ -368,7 +368,7 @@ static enum restore_verdict unreadable (const char *path, int e, bool *bad,
 
 static void append_touched (struct slurmdl_error *err)
 {
-    static const char text[] = "; what is protected has parts of it";
+    static const char text[] = "; protected memory has parts of it";
 
     if (err && strlen (err->text) + sizeof (text) <= sizeof (err->text))
         strcat (err->text, text);
@@ -475,7 +475,7 @@ static enum restore_verdict none_left (const struct slurmdl *run, const struct c
         return RESTORE_NEXT;
     errno = EBADMSG;
     return errorf (err, "%s: %s%s (%s)", run->trial_dir, what,
-                   touched ? "; what is protected has parts of them" : "", list);
+                   touched ? "; protected memory has parts of them" : "", list);
 }
 
 /* File 'i' cannot be read for a reason that says nothing about the file itself.

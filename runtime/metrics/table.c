@@ -245,10 +245,9 @@ static int refuse_table (const struct table *t, struct slurmdl_error *err)
 {
     errno = EBADMSG;
     return errorf (err,
-                   "%s: not read: another program laid it out, and it belongs to "
-                   "user %ld or others may write to it, so HDF5 could run their "
-                   "code; if you trust them, replace it with a copy of your own "
-                   "(chmod go-w)",
+                   "%s: refusing to read it: another program wrote it, and it belongs to user %ld "
+                   "or others can write to it, so HDF5 could run their code; if you trust them, "
+                   "replace it with your own copy (chmod go-w)",
                    t->path, (long)t->source.owner);
 }
 

@@ -66,7 +66,7 @@ static int check_part (const char *key, const char *words, char *why, size_t n)
                        "or any";
 
     if (strchr (words, ':'))
-        what = "has a comma where a semicolon divides two conditions";
+        what = "has a comma instead of a semicolon between two conditions";
     else if (strcmp (key, gpus_key) ? condition_row_of (key) && are_names (words) : is_gpus (words))
         return 0;
     snprintf (why, n, "'%.32s%.64s' %s", key, words, what);
@@ -100,7 +100,7 @@ int condition_check (const char *condition, char *why, size_t size)
         if (check_part (key, words, why, size) < 0)
             return -1;
         if (keys_of (condition, key) > 1) {
-            snprintf (why, size, "'%s' is there twice", key);
+            snprintf (why, size, "'%s' is given twice", key);
             return -1;
         }
     }

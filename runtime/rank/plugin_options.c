@@ -150,7 +150,7 @@ const struct plugin_option plugin_options[PLUGIN_OPTIONS] = {
     [PLUGIN_ROLES] = {
         "dl-roles",
         "ROLE:N[,ROLE:N]...",
-        "[dl] roles of the ranks in their order, as chief:1,ps:2,worker:*",
+        "[dl] roles of the ranks in their order, e.g. chief:1,ps:2,worker:*",
         .check = check_roles,
     },
     [PLUGIN_BIND] = {

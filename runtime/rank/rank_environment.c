@@ -363,8 +363,8 @@ static void fill_pet (const struct rank_facts *f, struct rank_environment *e)
 static void fill_torchrun (const struct rank_facts *f, struct rank_environment *e)
 {
     if (f->size != f->nodes) {
-        env_why (e, "nothing is set: torchrun starts the ranks of a node itself: give "
-                    "it one task a node (--ntasks-per-node=1)");
+        env_why (e, "nothing is set: torchrun starts the ranks of a node itself: use one task per "
+                    "node (--ntasks-per-node=1)");
         return;
     }
     if (!*f->master) {
@@ -605,13 +605,13 @@ void rank_environment_advice (const char *framework, const struct rank_facts *f,
                   seen, seen);
     else if (seen == 1 && f->local_size > 1)
         snprintf (buf, size,
-                  "%ld ranks of a node see one GPU each: a program that takes "
-                  "LOCAL_RANK as its device fails; use --gpus-per-node=%ld "
+                  "%ld ranks of a node see one GPU each: a program that uses LOCAL_RANK as its "
+                  "device fails; use --gpus-per-node=%ld "
                   "instead of --gpus-per-task",
                   f->local_size, f->local_size);
     else if (seen > 0 && f->local_size > seen)
         snprintf (buf, size,
-                  "%ld ranks for the %ld GPUs of a node: a program that takes "
-                  "LOCAL_RANK as its device fails; use --ntasks-per-node=%ld",
+                  "%ld ranks for the %ld GPUs of a node: a program that uses LOCAL_RANK as its "
+                  "device fails; use --ntasks-per-node=%ld",
                   f->local_size, seen, seen);
 }

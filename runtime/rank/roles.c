@@ -83,7 +83,7 @@ static int add_role (struct rank_roles *r, const char **text, char *why, size_t 
         return refuse_role (why, size, "there is one %s", name);
     for (int i = 0; i < r->n; i++)
         if ((int)r->row[i].role == role)
-            return refuse_role (why, size, "'%s' is there twice", name);
+            return refuse_role (why, size, "'%s' is given twice", name);
         else if (count < 0 && r->row[i].count < 0)
             return refuse_role (why, size, "there is more than one '*'");
     r->row[r->n].role = (enum role)role;

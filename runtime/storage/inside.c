@@ -326,8 +326,8 @@ static int refuse_owner (const char *path, uid_t owner, struct slurmdl_error *er
 {
     errno = EPERM;
     return errorf (err,
-                   "%s: belongs to user %u, who could change what is in "
-                   "it: remove it, or name a folder of your own",
+                   "%s: belongs to user %u, who could change its contents: remove it, or choose "
+                   "your own folder",
                    path, (unsigned)owner);
 }
 
@@ -344,8 +344,8 @@ static int open_entered (const char *path, struct slurmdl_error *err)
     if (fd < 0 && (errno == ELOOP || errno == ENOTDIR)) {
         errno = ENOTDIR;
         return errorf (err,
-                       "%s: cannot create: a link or a file has the name: remove it, or name a "
-                       "folder of your own",
+                       "%s: cannot create: a link or file of this name exists: remove it, or "
+                       "choose your own folder",
                        path);
     }
     if (fd >= 0 && fstat (fd, &st) == 0) {

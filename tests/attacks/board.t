@@ -110,7 +110,7 @@ wait_for 120 grep -q holds squat.out
 srun DL_COMM_PORTS="$squat-$squat" seconds=200
 go
 wait "$launched"
-like "$(cat "$victim_home/1.out")" 'rank 0 \(n1\) cannot listen: no port to listen at: Address already in use' "srun also reports why rank 0 cannot listen"
+like "$(cat "$victim_home/1.out")" 'rank 0 \(n1\) cannot listen: no port to listen on: Address already in use' "srun also reports why rank 0 cannot listen"
 end "$squatter"
 is "$(find "$victim_home"/[01]/.slurm-dl -type f)" "" "no notice is left behind"
 done_testing

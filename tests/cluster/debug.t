@@ -35,7 +35,7 @@ is "$(NCCL_DEBUG=TRACE TORCH_NCCL_TRACE_BUFFER_SIZE=7 PYTHONPATH=/x timeout 300 
     "TRACE 7 $srcdir/etc/debug:/x" "the user's exports win"
 is "$(timeout 300 srun --dl-debug --dl-nccl=auto -n1 sh -c 'echo $NCCL_DEBUG')" INFO "but not what --dl-nccl has set"
 is "$(DL_DEBUG_DIR=sub timeout 300 srun --dl-debug -n1 sh -c 'echo ${DL_DEBUG_PATH##*/}' 2>err)" "" "a folder that does not exist"
-like "$(cat err)" 'dl: --dl-debug: nothing is kept: .*/sub/dl-debug-[0-9]+\.0: No such file or directory; choose another folder' "is reported, and the job continues"
+like "$(cat err)" 'dl: --dl-debug: nothing is recorded: .*/sub/dl-debug-[0-9]+\.0: No such file or directory; choose another folder' "is reported, and the job continues"
 is "$(grep -c 'dl:' err)" 1 "in one line"
 runs 3 "the exit status is the job's" srun --dl-debug -n2 sh -c 'exit 3'
 

@@ -34,7 +34,7 @@ if [ $gpus -gt 0 ]; then
     is "$(timeout 300 srun -N1 -n1 --gpus=2 sh -c 'echo ${OMP_NUM_THREADS-none}' 2>/dev/null)" none "a default leaves OMP_NUM_THREADS alone"
     is "$(OMP_NUM_THREADS=7 timeout 300 srun -N1 -n1 --gpus=2 sh -c 'echo $OMP_NUM_THREADS' 2>/dev/null)" 7 "so is OMP_NUM_THREADS"
     timeout 300 srun -N1 -n2 --gpus=2 sh -c "$show" 2>err >/dev/null
-    like "$(cat err)" "dl: this site's default is --dl=auto --dl-bind=closest; --dl=off or DL_DEFAULTS=off switches it off" "one line says what a default did"
+    like "$(cat err)" "dl: this site's default is --dl=auto --dl-bind=closest; --dl=off or DL_DEFAULTS=off disables it" "one line says what a default did"
     is "$(grep -c "site's default" err)" 1 "not one line per rank"
     for off in "--dl=off" "--export=ALL,DL_DEFAULTS=off"; do
         timeout 300 sbatch -W -N1 -n2 --gpus=2 $off --output=out --wrap "srun sh -c '$ours; : init_process_group'" >/dev/null

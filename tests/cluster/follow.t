@@ -25,7 +25,7 @@ run () { # run SRUN-ARGUMENT...: sets $ranks; srun's messages are in the file er
     ranks=$(sort out | tr '\n' ' ')
 }
 missing () { # missing NODES OPTIONS: print the message that srun should print
-    echo "dl: no answer from $1: dl.so is missing there, so that tasks have nothing of $2, or it cannot reach TCP port P of this host, or no task ran; see dl-spank(8)"
+    echo "dl: no answer from $1: dl.so is missing there, so that tasks run without $2, or it cannot reach TCP port P of this host, or no task ran; see dl-spank(8)"
 }
 told () {
     sed 's/TCP port [0-9]*/TCP port P/; s/^slurmstepd-n[0-9]*: //' "${1:-err}" | grep 'dl: '
@@ -88,7 +88,7 @@ is "$(grep -c 'no answer' err)" 1 "and once"
 
 # ---- srun does not have the plugin
 sbatch -Q -W -N1 -n2 -w n2 --dl=torch -o batch.out --wrap 'srun -Q sh -c "echo \${RANK-none}"' 2>/dev/null
-is "$(sort -u batch.out)" "dl: srun on n2 did not load dl.so: tasks have nothing of --dl=torch of this job; see plugstack.conf and dl-spank(8)
+is "$(sort -u batch.out)" "dl: srun on n2 did not load dl.so: tasks run without --dl=torch of this job; see plugstack.conf and dl-spank(8)
 none" "the plugin is where the job was submitted, and not where it runs"
 n2 "$line"
 timeout 300 sbatch -Q -W -N1 -n1 -w n2 --dl=torch -o batch.out --wrap 'srun -Q sh -c "env | grep -c SLURM_PROLOG; true"' 2>/dev/null
@@ -110,9 +110,9 @@ later () { # later PLUGSTACK NAME WANTED: check what a pending job prints after 
     printf '%s\n' "$line" >"$plugstack"
     rm -f later.out
 }
-later "$line options=dl-bind,dl-nccl" "the option is switched off" "dl: --dl=torch: this site has switched this option off (options= in plugstack.conf): it does nothing
+later "$line options=dl-bind,dl-nccl" "the option is switched off" "dl: --dl=torch: this site has disabled this option (options= in plugstack.conf)
 none"
-later "" "the line is removed" "dl: srun on n1 did not load dl.so: tasks have nothing of --dl=torch --dl-nccl=none of this job; see plugstack.conf and dl-spank(8)
+later "" "the line is removed" "dl: srun on n1 did not load dl.so: tasks run without --dl=torch --dl-nccl=none of this job; see plugstack.conf and dl-spank(8)
 none"
 unharmed
 done_testing

@@ -67,7 +67,7 @@ is "$(posted)" "" "no notice is left"
 
 # ---- rank 0 cannot listen
 out=$(DL_COMM_PORTS=$range timeout 300 srun -Q -N2 -n2 --dl=torch ./own "$meet" 2>&1)
-is "$(echo "$out" | grep -c 'rank 0 (n1) cannot listen: no port to listen at: Address already in use')" 2 "both ranks learn at once why rank 0 cannot listen" || echo "$out" | sed 's/^/# /'
+is "$(echo "$out" | grep -c 'rank 0 (n1) cannot listen: no port to listen on: Address already in use')" 2 "both ranks learn at once why rank 0 cannot listen" || echo "$out" | sed 's/^/# /'
 for s in $squatters; do kill "$s"; done
 wait
 

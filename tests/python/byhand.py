@@ -69,7 +69,7 @@ if len(sys.argv) > 1:
         while True:
             hvd.allreduce(torch.ones(1))
 
-    with raises(slurmdl.Error, "started by hand cannot go on without", "by hand: a rank reports a dead peer and what to do"):
+    with raises(slurmdl.Error, "started by hand cannot continue when", "by hand: a rank reports a dead peer and what to do"):
         train(state)
     sys.exit()
 

@@ -384,7 +384,7 @@ UNATTENDED_CASE (a_disk_that_refuses_says_nothing_of_a_file)
             assert_int_equal (errno, EIO);
             assert_int_equal (step, 7);
             assert_non_null (strstr (err.text, "00000002.h5: cannot read: "));
-            touched |= strstr (err.text, "what is protected has parts") != NULL;
+            touched |= strstr (err.text, "protected memory has parts") != NULL;
             named |= strstr (err.text, "nor can be read: a.1/ckpt/00000001.h5") != NULL;
         }
         reads_left = -1;

@@ -85,7 +85,7 @@ static const struct golden {
       "SLURM_NTASKS_PER_NODE is not set: Lightning needs as many tasks on each node (--ntasks-per-node)" },
     { "torchrun", 0, 0, NULL,
       "",
-      "nothing is set: torchrun starts the ranks of a node itself: give it one task a node (--ntasks-per-node=1)" },
+      "nothing is set: torchrun starts the ranks of a node itself: use one task per node (--ntasks-per-node=1)" },
     { "torchrun", 3, 2, NULL,
       "PET_RDZV_BACKEND=static PET_NNODES=3 PET_NODE_RANK=2 "
       "PET_MASTER_ADDR=a1 PET_MASTER_PORT=41000 GLOO_SOCKET_IFNAME=ib0",

@@ -85,7 +85,7 @@ is "$(bind 0 2 0-255 closest CUDA_VISIBLE_DEVICES=0 SLURM_STEP_GPUS=0 SLURM_GPUS
     "a step that uses one of the job's GPUs gives no warning"
 rm "$root"/dev/nvidia[0-24-7] # as in a device cgroup that leaves only nvidia3
 out=$(bind 0 8 0-255 closest CUDA_VISIBLE_DEVICES=0 SLURM_GPUS_ON_NODE=8 SLURM_GPUS_PER_TASK=1)
-like "$out" '^error dl: this task may open 1 of the 8 GPUs .*NVLink.*--gpus-per-node=8 .*--gpu-bind=none.*SLURM_GRES_FLAGS=allow-task-sharing$' "the device cgroup's trap"
+like "$out" '^error dl: this task can open 1 of the 8 GPUs .*NVLink.*--gpus-per-node=8 .*--gpu-bind=none.*SLURM_GRES_FLAGS=allow-task-sharing$' "the device cgroup's trap"
 like "$out" '^cpus 16-17,144-145$' "index 0 is the remaining GPU"
 
 # ---- other machines

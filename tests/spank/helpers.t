@@ -62,7 +62,7 @@ roll () { # roll [VARIABLE=VALUE]... -- OPTION... -- NODE...: print what srun re
         sed -n 's/^dl: //p' | sed 's/port [0-9]*/port P/'
 }
 missing () {
-    echo "no answer from $1: dl.so is missing there, so that tasks have nothing of $2, or it cannot reach TCP port P of this host, or no task ran; see dl-spank(8)"
+    echo "no answer from $1: dl.so is missing there, so that tasks run without $2, or it cannot reach TCP port P of this host, or no task ran; see dl-spank(8)"
 }
 is "$(roll -- dl=torch -- 1 2 3)" "" "all nodes answer"
 is "$(roll -- dl=torch -- 1 3)" "$(missing n2 --dl=torch)" "a node that does not answer is named"
@@ -238,6 +238,6 @@ dl=
 
 out=$(env -i SLURM_PROCID=0 SLURM_LOCALID=0 "$stub" "$PLUGIN" 0 dl-check=quick -- "dl=$work/broken" 2>&1)
 is "$(echo "$out" | grep -c '^status 0')" 1 "a dl that is not a program: the task continues, once"
-like "$out" '^error dl: --dl-check: this node is not checked: .*/broken: it did not end well$' "and reports it"
+like "$out" '^error dl: --dl-check: this node is not checked: .*/broken: it failed$' "and reports it"
 
 done_testing

@@ -311,7 +311,7 @@ is "$(told DL_DEFAULTS=off -- dl=torch)" "off,- when=gpus:any default=auto nccl=
 nothing "which the tasks follow" fake $gpu SLURM_DL_POLICY='off,- default=torch nccl=auto' "$stub" "$PLUGIN" 0
 is "$(told SLURM_MPI_TYPE=pmix --)" "mpi,- when=gpus:any default=auto nccl=auto" "MPI is named, too"
 out=$(fake $gpu $zero FAKE_SRUN=bind, "$stub" "$PLUGIN" 0 -- default=torch bind=closest)
-like "$out" "^log dl: this site's default is --dl=torch --dl-bind=closest; --dl=off or DL_DEFAULTS=off switches it off$" "rank 0 reports what a default did"
+like "$out" "^log dl: this site's default is --dl=torch --dl-bind=closest; --dl=off or DL_DEFAULTS=off disables it$" "rank 0 reports what a default did"
 is "$(fake $gpu $zero "$stub" "$PLUGIN" 0 dl=torch -- default=jax | grep -c '^log')" 0 "but not if the user chose"
 
 # ---- default=auto acts only on programs whose ranks train together
@@ -460,7 +460,7 @@ like "$out" '^unset SLURM_DL_GATHER$' "a task that continues does not have the t
 like "$out" '^status 0$' "and continues"
 for s in 1 127 139; do
     out=$(fake FAKE_STATUS=$s "$stub" "$PLUGIN" 0 dl-check=quick -- "dl=$work/dl" 2>/dev/null)
-    like "$out" '^error dl: --dl-check: this node is not checked: .*/dl: it did not end well$' "dl's status $s is reported"
+    like "$out" '^error dl: --dl-check: this node is not checked: .*/dl: it failed$' "dl's status $s is reported"
     like "$out" '^status 0$' "and the task continues"
 done
 # Slurm 25.05.8 starts tasks with SIGCHLD blocked
@@ -534,24 +534,24 @@ taken=$work/debug/dl-debug-7.0
 for plant in 'touch' 'ln -s /tmp' 'mkfifo'; do
     rm -f "$taken"
     $plant "$taken"
-    like "$(debugged)" '^error dl: --dl-debug: nothing is kept: .*choose another folder with DL_DEBUG_DIR$' "$plant: the name is taken"
+    like "$(debugged)" '^error dl: --dl-debug: nothing is recorded: .*choose another folder with DL_DEBUG_DIR$' "$plant: the name is taken"
     is "$(debugged | grep -c DL_DEBUG_PATH)" 0 "$plant: nothing is written there"
 done
 rm -f "$taken"
 mkdir "$taken"
 for mode in 775 757; do
     chmod $mode "$taken"
-    like "$(debugged)" '^error dl: --dl-debug: nothing is kept' "the user's own folder of mode $mode, which others can write to"
+    like "$(debugged)" '^error dl: --dl-debug: nothing is recorded' "the user's own folder of mode $mode, which others can write to"
 done
 chmod 755 "$taken"
 like "$(debugged)" "^set NCCL_DEBUG_FILE=$taken/nccl\.2\." "one of another task of the same user is used"
-like "$(debugged FAKE_FAILS=lstat)" '^error dl: --dl-debug: nothing is kept: .*: Input/output error; ' "but not if it cannot be examined"
-like "$(debugged DL_DEBUG_DIR="$work/missing/deeper")" '^error dl: --dl-debug: nothing is kept: .*: No such file or directory; ' "nor if none can be created"
+like "$(debugged FAKE_FAILS=lstat)" '^error dl: --dl-debug: nothing is recorded: .*: Input/output error; ' "but not if it cannot be examined"
+like "$(debugged DL_DEBUG_DIR="$work/missing/deeper")" '^error dl: --dl-debug: nothing is recorded: .*: No such file or directory; ' "nor if none can be created"
 rm -rf "$taken"
 if [ "$(id -u)" = 0 ]; then
     mkdir "$taken"
     chown 12345 "$taken"
-    like "$(debugged)" '^error dl: --dl-debug: nothing is kept' "another user's folder"
+    like "$(debugged)" '^error dl: --dl-debug: nothing is recorded' "another user's folder"
     rmdir "$taken"
 else
     skip "another user's folder" "needs root"

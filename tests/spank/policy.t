@@ -90,7 +90,7 @@ ignored max_roles=12345678901 "not a number"
 for a in wen=x defualt=torch allow_=torch allow_dl=torch _bind=none =x x "" min=3; do
     ignored "$a" "no such argument"
 done
-ignored "when=partition:low,gpus:yes" "'partition:low,gpus:yes' has a comma where a semicolon divides two conditions"
+ignored "when=partition:low,gpus:yes" "'partition:low,gpus:yes' has a comma instead of a semicolon between two conditions"
 out=$("$stub" "$PLUGIN" local dl=torch -- when=gpus:true default=tf | grep '^error')
 is "$out" "error dl: plugstack.conf: when=gpus:true: 'gpus:true' is not partition:, account: or qos: with names, or gpus: with yes, no or any; ignored; the arguments after it, up to the next when=, apply to no step" "it reports what a wrong condition turns off"
 is "$(env -i $one "$stub" "$PLUGIN" 0 -- when=gpus:true default=torch | grep -c '^set')/$(env -i $one SLURM_STEP_GPUS=0 "$stub" "$PLUGIN" 0 -- when=gpus:true default=torch | grep -c '^set')" 0/0 "a wrong condition holds for no step"
@@ -119,9 +119,9 @@ done
 is "$("$stub" "$PLUGIN" local -- options=dl,dl-bind | grep '^option' | cut -d= -f1)" "option --dl
 option --dl-bind" "options= limits the options"
 is "$("$stub" "$PLUGIN" 0 -- options=dl,dl-bind | grep -c '^option')" 7 "but nodes know all options, and follow srun's"
-is "$(env -i $one "$stub" "$PLUGIN" 0 dl-nccl=auto -- options=dl,dl-bind | grep '^error')" "error dl: --dl-nccl=auto: this site has switched this option off (options= in plugstack.conf): it does nothing" "a missing one does nothing"
+is "$(env -i $one "$stub" "$PLUGIN" 0 dl-nccl=auto -- options=dl,dl-bind | grep '^error')" "error dl: --dl-nccl=auto: this site has disabled this option (options= in plugstack.conf)" "a missing one does nothing"
 for c in SLURM_SPANK__SLURM_SPANK_OPTION_dl_dl_nccl=auto _SLURM_SPANK_OPTION_dl_dl_nccl=auto; do
-    is "$(env $c "$stub" "$PLUGIN" local -- options=dl,dl-bind | grep '^error')" "error dl: --dl-nccl=auto: this site has switched this option off (options= in plugstack.conf): it does nothing" "srun reports one of the job: ${c%%OPTION*}"
+    is "$(env $c "$stub" "$PLUGIN" local -- options=dl,dl-bind | grep '^error')" "error dl: --dl-nccl=auto: this site has disabled this option (options= in plugstack.conf)" "srun reports one of the job: ${c%%OPTION*}"
 done
 is "$(env SLURM_SPANK__SLURM_SPANK_OPTION_dl_dl_debug=off "$stub" "$PLUGIN" local -- options=dl | grep -c '^error')" 0 "which is not off"
 

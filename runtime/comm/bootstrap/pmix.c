@@ -54,8 +54,8 @@ static int load_pmix (struct slurmdl_error *err)
     errno = ENOTSUP;
     if (!(pmix.library = dlopen ("libpmix.so.2", RTLD_NOW | RTLD_LOCAL)))
         return errorf (err,
-                       "this step has PMIx (srun --mpi=pmix), and it cannot be "
-                       "loaded: %s: install libpmix2, or say srun --mpi=none, "
+                       "this step has PMIx (srun --mpi=pmix), but it cannot be loaded: %s: install "
+                       "libpmix2, or use srun --mpi=none, "
                        "--mpi=pmi2, or DL_COMM_BOOTSTRAP=tcp",
                        dlerror ());
     missing = symbols_load (&pmix, pmix.library, pmix_symbols);
@@ -188,10 +188,10 @@ static int pmix_find (struct boot_place *p, const struct slurmdl_comm_options *o
     (void)p;
     (void)o;
     errno = ENOTSUP;
-    return errorf (err, "this step has PMIx (srun --mpi=pmix), and "
-                        "libslurmdl-comm was built without it: build it where "
-                        "libpmix-dev is installed, or say srun --mpi=none, "
-                        "--mpi=pmi2, or DL_COMM_BOOTSTRAP=tcp");
+    return errorf (err,
+                   "this step has PMIx (srun --mpi=pmix), but libslurmdl-comm was built without "
+                   "it: build it where libpmix-dev is installed, or use srun --mpi=none, "
+                   "--mpi=pmi2, or DL_COMM_BOOTSTRAP=tcp");
 }
 
 static void pmix_leave (void)

@@ -194,8 +194,8 @@ static int publish_root (struct boot_place *p, struct slurmdl_error *err)
         return 0;
     listen_close (&p->listener);
     return errorf (err,
-                   "rank 0 (%s) cannot listen on port %d, which is taken, and "
-                   "cannot publish another one: %s: make that possible, or set "
+                   "rank 0 (%s) cannot listen on port %d, which is in use, and cannot publish "
+                   "another one: %s: fix that, or set "
                    "DL_COMM_ADDRESS to HOST:PORT with a free port",
                    p->own, p->port, why.text);
 }

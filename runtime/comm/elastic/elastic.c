@@ -121,8 +121,8 @@ static int form_by_hand (struct slurmdl_elastic *e, struct slurmdl_error *err)
 
     if (e->report.size > 1) {
         errno = ENOTCONN;
-        return errorf (err, "ranks that were started by hand cannot go on without "
-                            "one of them: start them with dl elastic or srun, or "
+        return errorf (err, "ranks that were started by hand cannot continue when one is lost: "
+                            "start them with dl elastic or srun, or "
                             "set DL_ELASTIC_DIR to a folder that all of them see");
     }
     if (!(e->comm = slurmdl_comm_open (NULL, err)))

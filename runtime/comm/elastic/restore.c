@@ -237,8 +237,7 @@ static enum choice_result directory_choose (const struct slurmdl_elastic *e, str
     if (!d->id && lost)
         errorf (err,
                 "slabs of '%s' of step %lld are lost: %ld ranks, among them "
-                "one and that which had its copies; go on from the checkpoint "
-                "on disk",
+                "one and that which had its copies; continue from the checkpoint on disk",
                 lost, (long long)step, (long)e->membership.generation->lost);
     if (!d->id)
         return CHOICE_NONE;

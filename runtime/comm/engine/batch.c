@@ -220,7 +220,7 @@ static int pack_reduce (struct engine *e, struct engine_batch *b, struct slurmdl
     if (reduce_in_place (b))
         return 0;
     if (!(to = engine_buffer_room (&e->slots[b->slot][0], batch_elements (b) * each)))
-        return errorf (err, "no memory to put tensors together");
+        return errorf (err, "no memory to fuse tensors");
     b->in = b->out = to;
     for (size_t i = 0; i < b->n; i++) {
         const struct engine_item *it = &b->items[i];
@@ -291,7 +291,7 @@ static int pack_scatter (struct engine *e, struct engine_batch *b, struct slurmd
     char *to = engine_buffer_room (&e->slots[b->slot][0], total);
 
     if (!to || !engine_buffer_room (&e->slots[b->slot][1], total))
-        return errorf (err, "no memory to put tensors together");
+        return errorf (err, "no memory to fuse tensors");
     b->in = to;
     b->out = e->slots[b->slot][1].data;
     for (long r = 0; r < e->size; r++)

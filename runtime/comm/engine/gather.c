@@ -37,7 +37,7 @@ static int pack_gather (struct engine *e, struct engine_batch *b, struct slurmdl
     }
     if (!(to = engine_buffer_room (&slot[0], bytes_of_rank (b, e->rank)))
         || !engine_buffer_room (&slot[1], gather_blocks (e, b)))
-        return errorf (err, "no memory to put tensors together");
+        return errorf (err, "no memory to fuse tensors");
     b->in = to;
     b->out = slot[1].data;
     for (size_t i = 0; i < b->n; i++) {
@@ -109,7 +109,7 @@ static int pack_broadcast (struct engine *e, struct engine_batch *b, struct slur
             return 0;
     }
     if (!(to = engine_buffer_room (&e->slots[b->slot][0], batch_bytes (b))))
-        return errorf (err, "no memory to put tensors together");
+        return errorf (err, "no memory to fuse tensors");
     b->out = to;
     for (size_t i = 0; is_root && i < b->n; i++) {
         it = &b->items[i];

@@ -298,7 +298,7 @@ int queue_run (struct engine *e, struct engine_batch *b, struct slurmdl_error *e
     p.self = e->channel->device_self;
     p.list = calloc (b->n * (size_t)e->size, sizeof (*p.list));
     if (!p.list)
-        return errorf (err, "no memory to put tensors together");
+        return errorf (err, "no memory to fuse tensors");
     rv = queue_all (&p);
     saved = errno;
     free (p.list);

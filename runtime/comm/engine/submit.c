@@ -296,8 +296,7 @@ static int unknown_ticket (int64_t ticket, struct slurmdl_error *err)
 
     errno = old ? ECONNRESET : EINVAL;
     return errorf (err,
-                   old ? "ticket %lld was released, or is of a communicator "
-                         "that was broken"
+                   old ? "ticket %lld was released, or belongs to a broken communicator"
                        : "there is no ticket %lld",
                    (long long)ticket);
 }

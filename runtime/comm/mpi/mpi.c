@@ -598,9 +598,10 @@ static int initialise (struct slurmdl_error *err)
     MPI_Is_thread_main (&here);
     if (level < MPI_THREAD_SERIALIZED && !here) {
         errno = ENOTSUP;
-        return errorf (err, "MPI was initialised for one thread, and this is "
-                            "another: call MPI_Init_thread with "
-                            "MPI_THREAD_MULTIPLE");
+        return errorf (
+            err,
+            "MPI was initialised for one thread, but this is another: call MPI_Init_thread with "
+            "MPI_THREAD_MULTIPLE");
     }
     mpi_takes_turns = level < MPI_THREAD_MULTIPLE;
     return mpi_make_ops (err);

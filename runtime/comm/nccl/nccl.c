@@ -107,9 +107,7 @@ static int check_wait (struct nccl_self *s, const char *what, double deadline,
         return nccl_give_up (s, errno);
     if (monotonic () < deadline)
         return 0;
-    errorf (err,
-            "nccl: rank %d (%s) has waited for %g s for %s; NCCL_DEBUG=INFO "
-            "says more",
+    errorf (err, "nccl: rank %d (%s) has waited for %g s for %s; NCCL_DEBUG=INFO prints more",
             s->rank, nccl_lib->host (s->mesh, s->rank), s->timeout, what);
     return nccl_give_up (s, ETIMEDOUT);
 }
@@ -513,8 +511,7 @@ static int check_device_memory (const struct nccl_call *c, const void *p)
     errno = EINVAL;
     return errorf (c->err,
                    "nccl: rank %d: this memory is of device %d, and the "
-                   "communicator of device %d: cudaSetDevice() comes before "
-                   "slurmdl_comm_open()",
+                   "communicator of device %d: call cudaSetDevice() before slurmdl_comm_open()",
                    c->s->rank, a.device, c->s->device);
 }
 

@@ -144,7 +144,7 @@ static int open_range (struct listen_sockets *s, const struct interface_address 
     }
     for (int i = 0; rv < 0 && i <= last - first; i++)
         rv = open_one (s, list, n, first ? first + (i + getpid ()) % (last - first + 1) : 0);
-    return rv < 0 ? errorf (err, "no port to listen at: %s", strerror (errno)) : 0;
+    return rv < 0 ? errorf (err, "no port to listen on: %s", strerror (errno)) : 0;
 }
 
 int listen_open_range (struct listen_sockets *s, const struct interface_address *list, int n,

@@ -124,7 +124,7 @@ static int explain_notice (const char *name, struct slurmdl_error *err)
 
     errno = saved;
     errorf (err, "~/%s/%.80s (of %.40s): %s", folder, name, dir ? dir : "no home",
-            saved == EPERM ? "not a file of yours that only you may read" : strerror (saved));
+            saved == EPERM ? "it must be your own file, readable only by you" : strerror (saved));
     errno = saved;
     return -1;
 }

@@ -384,7 +384,7 @@ BOOT_CASE (all_ports_are_taken)
     setenv ("DL_COMM_PORTS", range, 1);
     start_all (3);
     unsetenv ("DL_COMM_PORTS");
-    all_say (3, -1, 0, "cannot listen: no port to listen at: Address already");
+    all_say (3, -1, 0, "cannot listen: no port to listen on: Address already");
     assert_true (monotonic () - begun < 90);
     listen_close (&s);
 }
@@ -402,7 +402,7 @@ BOOT_CASE (nothing_can_be_published)
     all_well (3);
     at_taken_port (&s, "127.0.0.1");
     assert_null (open_rank (0, 2, 100, &err));
-    assert_non_null (strstr (err.text, "is taken, and cannot publish"));
+    assert_non_null (strstr (err.text, "is in use, and cannot publish"));
     assert_non_null (strstr (err.text, "DL_COMM_ADDRESS"));
     listen_close (&s);
     unsetenv ("DL_SECRET");

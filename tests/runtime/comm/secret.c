@@ -95,7 +95,7 @@ FOLDER_CASE (in_a_file)
     chmod (path, 0640);
     assert_int_equal (notice_get ("7.0.0.1", a, &err), -1);
     assert_int_equal (errno, EPERM);
-    assert_non_null (strstr (err.text, "only you may read"));
+    assert_non_null (strstr (err.text, "readable only by you"));
     chmod (path, 0600);
     path_in_home (other, "other");
     assert_int_equal (symlink (path, other), 0);
