@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How the ranks of a run meet and wait: shared by the files of a session. */
+/* The rendezvous of the ranks of a run: what the files of a session share. */
 #pragma once
 
 #include <limits.h>

@@ -9,8 +9,8 @@
 #include "runtime/run/retain.h"
 #include "runtime/slurmdl.h"
 
-/* This folder: the handle of a run, its protected memory and kept checkpoints, how its ranks meet,
- * and when it stops.
+/* This folder: the handle of a run, its protected memory and kept checkpoints, how its ranks find
+ * each other, and when it stops.
  */
 
 struct slurmdl {

@@ -637,7 +637,7 @@ static int fail_silent_rank (struct control *k, long rank)
 }
 
 /* Accept children as they connect.  Returns -1 if one is gone or takes too long. */
-static int control_meet (struct control *k, double now)
+static int control_accept_children (struct control *k, double now)
 {
     bool over = now - k->begun > k->e->timeout;
 
@@ -996,7 +996,7 @@ static void exchange_packets (struct control *k, struct pollfd *p)
         if (listen_to (k, p, helped ? 0 : wait_seconds (k, now)) < 0)
             break;
         now = monotonic ();
-        if (k->ended || control_meet (k, now) < 0 || control_ask (k) < 0
+        if (k->ended || control_accept_children (k, now) < 0 || control_ask (k) < 0
             || look_at_hosts (k, now) < 0)
             break;
         control_report_stall (k, now);
