@@ -3,7 +3,7 @@
 noinst_LIBRARIES += %D%/liblauncher.a
 %C%_liblauncher_a_SOURCES = \
 	%D%/sys/alloc.c %D%/sys/devices.c %D%/sys/digest.c %D%/sys/disk_reserve.c %D%/sys/gpu_readings.c %D%/sys/network_readings.c \
-	%D%/sys/remove_tree.c %D%/sys/json_number.c %D%/sys/messages.c %D%/sys/nvml.c %D%/sys/oom.c %D%/sys/proc.c %D%/sys/publish.c %D%/sys/python.c %D%/sys/temporary_folder.c %D%/sys/terminal.c \
+	%D%/sys/remove_tree.c %D%/sys/json_number.c %D%/sys/messages.c %D%/sys/nvml.c %D%/sys/oom.c %D%/sys/proc.c %D%/sys/publish_file.c %D%/sys/python.c %D%/sys/temporary_folder.c %D%/sys/terminal.c \
 	%D%/sys/take_file.c %D%/sys/small_file.c %D%/sys/step_processes.c %D%/sys/strings.c \
 	%D%/sys/subcommand.c \
 	%D%/sys/subprocess.c \
@@ -32,7 +32,7 @@ noinst_LIBRARIES += %D%/liblauncher.a
 	%D%/worker/executor_local.c %D%/worker/executor_slurm.c %D%/worker/local_pool.c \
 	%D%/sweep/find_experiment.c \
 	%D%/worker/notify.c %D%/model/export_tool.c \
-	%D%/progress/changes.c %D%/progress/gpu_fill.c %D%/progress/picture.c \
+	%D%/progress/changes.c %D%/progress/gpu_fill.c %D%/progress/draw_experiment.c \
 	%D%/progress/screen.c %D%/progress/workers.c \
 	%D%/sweep/trust.c \
 	%D%/sweep/table.c %D%/sweep/text.c %D%/sweep/trials_table.c \

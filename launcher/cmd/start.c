@@ -34,7 +34,7 @@
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/disk_reserve.h"
 #include "launcher/sys/messages.h"
-#include "launcher/sys/publish.h"
+#include "launcher/sys/publish_file.h"
 #include "launcher/sys/strings.h"
 #include "launcher/sys/user.h"
 #include "launcher/worker/worker.h"

@@ -14,7 +14,7 @@
 #include "launcher/code/code.h"
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/messages.h"
-#include "launcher/sys/publish.h"
+#include "launcher/sys/publish_file.h"
 #include "launcher/sys/small_file.h"
 #include "launcher/sys/strings.h"
 #include "runtime/base/error.h"

@@ -15,7 +15,7 @@
 #include "launcher/sweep/find_experiment.h"
 #include "launcher/sys/command_line.h"
 #include "launcher/sys/messages.h"
-#include "launcher/sys/publish.h"
+#include "launcher/sys/publish_file.h"
 #include "launcher/sys/remove_tree.h"
 #include "launcher/sys/small_file.h"
 #include "launcher/sys/user.h"

@@ -20,7 +20,7 @@
 #include "launcher/sys/command_line.h"
 #include "launcher/sys/json_number.h"
 #include "launcher/sys/messages.h"
-#include "launcher/sys/publish.h"
+#include "launcher/sys/publish_file.h"
 #include "launcher/sys/subprocess.h"
 #include "launcher/sys/user.h"
 #include "runtime/base/error.h"

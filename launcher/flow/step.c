@@ -11,7 +11,7 @@
 
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/messages.h"
-#include "launcher/sys/publish.h"
+#include "launcher/sys/publish_file.h"
 #include "launcher/sys/subprocess.h"
 #include "launcher/worker/worker.h"
 #include "runtime/base/clock.h"

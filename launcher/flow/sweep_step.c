@@ -16,7 +16,7 @@
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/command_line.h"
 #include "launcher/sys/json_number.h"
-#include "launcher/sys/publish.h"
+#include "launcher/sys/publish_file.h"
 #include "launcher/sys/strings.h"
 #include "launcher/sys/subprocess.h"
 #include "runtime/base/error.h"

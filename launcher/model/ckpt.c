@@ -22,7 +22,7 @@
 #include "launcher/sys/command_line.h"
 #include "launcher/sys/json_number.h"
 #include "launcher/sys/messages.h"
-#include "launcher/sys/publish.h"
+#include "launcher/sys/publish_file.h"
 #include "launcher/sys/subcommand.h"
 #include "launcher/sys/take_file.h"
 #include "runtime/base/error.h"

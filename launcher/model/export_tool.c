@@ -25,7 +25,7 @@
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/messages.h"
-#include "launcher/sys/publish.h"
+#include "launcher/sys/publish_file.h"
 #include "launcher/sys/python.h"
 #include "launcher/sys/small_file.h"
 #include "launcher/sys/strings.h"

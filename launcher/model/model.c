@@ -32,7 +32,7 @@
 #include "launcher/sys/digest.h"
 #include "launcher/sys/json_number.h"
 #include "launcher/sys/messages.h"
-#include "launcher/sys/publish.h"
+#include "launcher/sys/publish_file.h"
 #include "launcher/sys/small_file.h"
 #include "launcher/sys/subcommand.h"
 #include "launcher/sys/take_file.h"

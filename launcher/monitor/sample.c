@@ -27,7 +27,7 @@
 #include "launcher/sys/messages.h"
 #include "launcher/sys/network_readings.h"
 #include "launcher/sys/proc.h"
-#include "launcher/sys/publish.h"
+#include "launcher/sys/publish_file.h"
 #include "launcher/sys/step_processes.h"
 #include "launcher/sys/subprocess.h"
 #include "runtime/base/clock.h"

@@ -15,7 +15,7 @@
 
 #include "launcher/node/diagnosis.h"
 #include "launcher/sys/alloc.h"
-#include "launcher/sys/publish.h"
+#include "launcher/sys/publish_file.h"
 #include "runtime/base/clock.h"
 #include "runtime/comm/net/listener.h"
 #include "runtime/comm/net/socket.h"

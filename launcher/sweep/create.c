@@ -25,7 +25,7 @@
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/digest.h"
 #include "launcher/sys/disk_reserve.h"
-#include "launcher/sys/publish.h"
+#include "launcher/sys/publish_file.h"
 #include "launcher/sys/remove_tree.h"
 #include "launcher/sys/small_file.h"
 #include "launcher/sys/strings.h"

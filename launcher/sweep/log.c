@@ -14,7 +14,7 @@
 #include <xxhash.h>
 
 #include "launcher/sys/alloc.h"
-#include "launcher/sys/publish.h"
+#include "launcher/sys/publish_file.h"
 #include "launcher/sys/small_file.h"
 #include "runtime/base/error.h"
 #include "runtime/base/futex.h"

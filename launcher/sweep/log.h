@@ -3,7 +3,7 @@
 #pragma once
 
 #include "launcher/sweep/event.h"
-#include "launcher/sys/publish.h"
+#include "launcher/sys/publish_file.h"
 #include "runtime/base/error.h"
 
 /* An entry is a file with one event per line, a JSON object each, and a last line with the XXH64 of

@@ -20,7 +20,7 @@
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/sweep.h"
 #include "launcher/sys/alloc.h"
-#include "launcher/sys/publish.h"
+#include "launcher/sys/publish_file.h"
 #include "launcher/sys/small_file.h"
 #include "runtime/base/error.h"
 #include "runtime/storage/h5.h"

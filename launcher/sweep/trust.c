@@ -17,7 +17,7 @@
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/digest.h"
 #include "launcher/sys/messages.h"
-#include "launcher/sys/publish.h"
+#include "launcher/sys/publish_file.h"
 #include "launcher/sys/remove_tree.h"
 #include "launcher/sys/small_file.h"
 #include "launcher/sys/strings.h"

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "launcher/sys/publish.h"
+#include "launcher/sys/publish_file.h"
 #include "runtime/storage/inside.h"
 #include "runtime/storage/link.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Create and replace files atomically. */
-#include "launcher/sys/publish.h"
+#include "launcher/sys/publish_file.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -25,7 +25,7 @@
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/command_line.h"
 #include "launcher/sys/messages.h"
-#include "launcher/sys/publish.h"
+#include "launcher/sys/publish_file.h"
 #include "launcher/sys/strings.h"
 #include "launcher/sys/subprocess.h"
 #include "runtime/base/clock.h"

@@ -24,7 +24,7 @@
 #include "launcher/sweep/trust.h"
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/messages.h"
-#include "launcher/sys/publish.h"
+#include "launcher/sys/publish_file.h"
 #include "launcher/sys/small_file.h"
 #include "launcher/sys/strings.h"
 #include "launcher/sys/subprocess.h"

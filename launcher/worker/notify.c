@@ -26,7 +26,7 @@
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/json_number.h"
 #include "launcher/sys/messages.h"
-#include "launcher/sys/publish.h"
+#include "launcher/sys/publish_file.h"
 #include "launcher/sys/small_file.h"
 #include "launcher/sys/subprocess.h"
 #include "runtime/base/clock.h"

@@ -664,7 +664,8 @@ static int search_trial (const struct leftover_search *search, const struct swee
 
 /* Call 'f' for each hidden file that a killed writer left in an experiment without workers, other
  * than checkpoints: beside the experiment's own files, in log/ and workers/, and in attempts that
- * ended without a result.  A command that is still writing one of them writes it again (publish.h).
+ * ended without a result.  A command that is still writing one of them writes it again
+ * (publish_file.h).
  *
  * Returns what 'f' returned if that is not 0, or -1 with errno.
  */

@@ -23,7 +23,7 @@
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/replay.h"
 #include "launcher/sys/disk_reserve.h"
-#include "launcher/sys/publish.h"
+#include "launcher/sys/publish_file.h"
 #include "launcher/sys/remove_tree.h"
 #include "launcher/sys/strings.h"
 #include "launcher/trainer/trainer.h"

@@ -4,7 +4,7 @@
 #include <sys/resource.h>
 
 #include "launcher/sweep/log.h"
-#include "launcher/sys/publish.h"
+#include "launcher/sys/publish_file.h"
 #include "launcher/sys/small_file.h"
 #include "tests/folder.h"
 
