@@ -5,6 +5,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -804,10 +805,34 @@ static void raise_memory (struct sweep *s, struct sweep_trial *t, int64_t memory
         s->memory = memory;
 }
 
-static void add_failed (struct sweep_trial *t, long attempt)
+/* Whether the files that the attempt resumed from may be the reason: it failed by itself, not
+ * because of a signal from outside, a hang or its node.
+ */
+static bool files_may_be_broken (const struct event *e)
+{
+    static const int from_outside[] = { SIGKILL, SIGTERM, SIGINT, SIGHUP };
+
+    switch (e->cause) {
+    case REASON_NONE:
+    case REASON_ATTEMPT_FAILED:
+    case REASON_RANK_DIED:
+        for (size_t i = 0; i < sizeof (from_outside) / sizeof (*from_outside); i++)
+            if (e->status == 128 + from_outside[i])
+                return false;
+        return true;
+    case REASON_OUT_OF_MEMORY:
+    case REASON_OUT_OF_GPU_MEMORY:
+    case REASON_METRIC_MISSING:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void add_failed (struct sweep_trial *t, const struct event *e)
 {
     XGROW (t->failed, t->nfailed);
-    t->failed[t->nfailed++] = attempt;
+    t->failed[t->nfailed++] = (struct failed_attempt){ t->over, files_may_be_broken (e) };
 }
 
 static enum applied apply_fail (struct sweep *s, const struct event *e, struct slurmdl_error *err)
@@ -818,7 +843,7 @@ static enum applied apply_fail (struct sweep *s, const struct event *e, struct s
         return APPLY_DONE;
     note_condition (t, LIFE_BROKEN, e->time, e->cause ?: REASON_ATTEMPT_FAILED, e->why);
     if (!e->free)
-        add_failed (t, t->over);
+        add_failed (t, e);
     if (move_trial (s, t, e, err) < 0)
         return APPLY_FAILED;
     if (memory_is_allowed (s, e->memory))

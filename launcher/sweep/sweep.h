@@ -33,6 +33,11 @@ struct milestone {
                        trained nothing, and has no folder */
 };
 
+struct failed_attempt {
+    long number;
+    bool files_may_be_broken; /* which it resumed from, if it failed before its first metric */
+};
+
 struct sweep_trial {
     enum sweep_trial_state state;
     double *x;                    /* its point */
@@ -46,7 +51,7 @@ struct sweep_trial {
     long over;                    /* attempts 1 to 'over' have ended */
     struct milestone *milestones; /* accepted results, by length */
     size_t nmilestones;
-    long *failed; /* attempts that failed and count as failures, ascending */
+    struct failed_attempt *failed; /* those that count as failures, ascending */
     size_t nfailed;
     long from;           /* it began with the checkpoint of this trial ... */
     int64_t from_length; /* ... at this length; 0: it began without one */

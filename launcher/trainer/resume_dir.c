@@ -253,10 +253,10 @@ static void doubt_files (const struct handing_on *h)
 
     if (!t || !logs_metrics (h))
         return;
-    for (size_t i = 0; i < t->nfailed && t->failed[i] < h->a->number; i++) {
-        long k = t->failed[i];
+    for (size_t i = 0; i < t->nfailed && t->failed[i].number < h->a->number; i++) {
+        long k = t->failed[i].number;
         long from = newest_with_files (h, k, NO_DOUBT);
-        if (has_trained (h, k, from))
+        if (!t->failed[i].files_may_be_broken || has_trained (h, k, from))
             continue;
         h->doubts[k] = FAILED;
         if (from > 0)

@@ -315,7 +315,7 @@ static bool attempt_has_ended (const struct sweep_trial *t, long number)
         if (t->milestones[i].attempt == number)
             return true;
     for (size_t i = 0; i < t->nfailed; i++)
-        if (t->failed[i] == number)
+        if (t->failed[i].number == number)
             return true;
     return false;
 }

@@ -320,6 +320,7 @@ static struct event report_event (const struct worker *w, long trial, struct seg
         .gpus = *w->gpus ? w->gpus : NULL,
         .why = *r->verdict.why ? r->verdict.why : NULL,
         .cause = r->verdict.cause,
+        .status = r->outcome == OUTCOME_FAILED ? r->verdict.status : 0,
         .free = r->outcome == OUTCOME_FAILED && r->verdict.free,
         .progress = r->outcome == OUTCOME_FAILED && r->verdict.progress,
         .memory = r->retry.memory,

@@ -226,6 +226,18 @@ timeout 300 dl run --local --set max_restarts=7 works.conf >out 2>&1
 is "$(sed -n 's/^attempt //p' works-0002/trials/0001/a.[2-9]/log | tr '\n' ' ')" "1 2 2 1 2 " "older and older files, then none, then all again: if nothing works it was not the file"
 rm never
 
+# ---- dl does not blame a file because the attempt that got it was killed
+cat >killed.sh <<'END'
+echo "resume [$1]"
+[ "$DL_ATTEMPT" -ne 2 ] || kill -9 $$
+echo "attempt $DL_ATTEMPT" >"$DL_ATTEMPT_DIR/last.pt"
+echo "epoch $DL_ATTEMPT: loss = 0.5"
+[ "$DL_ATTEMPT" -gt 1 ] || exit 75
+END
+conf killed '"sh killed.sh [{resume_dir}/last.pt]"'
+runs 0 "an attempt that is killed before its first metric" dl run --local killed.conf
+like "$(cat killed-0001/trials/0001/a.3/log)" '^resume \[/.*/a.1/last.pt\]$' "the next one gets the same file"
+
 # ---- mistakes are found before anything starts
 misspelt () { # misspelt SED PATTERN NAME
     sed "$1" pause.conf >bad.conf
