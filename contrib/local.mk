@@ -5,7 +5,7 @@ example_libs = runtime/libslurmdl.la -lz -lm
 example_comm_libs = runtime/libslurmdl-comm.la $(example_libs)
 
 noinst_PROGRAMS += %D%/examples/digits/digits %D%/examples/digits/elastic \
-	%D%/examples/parallel/parallel %D%/examples/allreduce/spread-check
+	%D%/examples/parallel/parallel
 %C%_examples_digits_digits_SOURCES = %D%/examples/digits/digits.c $(digits_data)
 %C%_examples_digits_digits_CPPFLAGS = $(example_cppflags)
 %C%_examples_digits_digits_LDADD = $(example_libs)
@@ -15,23 +15,6 @@ noinst_PROGRAMS += %D%/examples/digits/digits %D%/examples/digits/elastic \
 %C%_examples_parallel_parallel_SOURCES = %D%/examples/parallel/parallel.c $(digits_data)
 %C%_examples_parallel_parallel_CPPFLAGS = $(example_cppflags)
 %C%_examples_parallel_parallel_LDADD = $(example_comm_libs)
-%C%_examples_allreduce_spread_check_SOURCES = %D%/examples/allreduce/spread.c %D%/examples/allreduce/spread-check.c
-%C%_examples_allreduce_spread_check_CPPFLAGS = $(example_cppflags)
-%C%_examples_allreduce_spread_check_LDADD = $(example_comm_libs)
-if HAVE_MPI
-noinst_PROGRAMS += %D%/examples/allreduce/allreduce-mpi
-%C%_examples_allreduce_allreduce_mpi_SOURCES = %D%/examples/allreduce/allreduce.c %D%/examples/allreduce/mpi.c
-%C%_examples_allreduce_allreduce_mpi_CFLAGS = $(AM_CFLAGS) $(MPI_CFLAGS)
-%C%_examples_allreduce_allreduce_mpi_LDADD = $(MPI_LIBS)
-endif
-if HAVE_NCCL
-noinst_PROGRAMS += %D%/examples/allreduce/allreduce-nccl
-%C%_examples_allreduce_allreduce_nccl_SOURCES = %D%/examples/allreduce/allreduce.c %D%/examples/allreduce/nccl.c \
-	%D%/examples/allreduce/spread.c
-%C%_examples_allreduce_allreduce_nccl_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS) -idirafter $(srcdir)/runtime
-%C%_examples_allreduce_allreduce_nccl_LDADD = runtime/libslurmdl-comm.la -lnccl -lcudart
-%C%_examples_allreduce_allreduce_nccl_LDFLAGS = $(AM_LDFLAGS) $(CUDA_LDFLAGS)
-endif
 
 # contrib/python: pip builds it; here its extensions are made for the tests, with the libraries in them
 if HAVE_PYTHON
