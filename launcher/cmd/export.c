@@ -6,7 +6,6 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "launcher/cmd/commands.h"
 #include "launcher/model/model.h"

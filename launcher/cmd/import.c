@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dl import: convert files of other systems to experiments and jobs. */
-#include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dl run and dl worker. */
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "launcher/cmd/commands.h"

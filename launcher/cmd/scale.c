@@ -2,7 +2,6 @@
 /* dl scale, and the array tasks that an experiment has in Slurm's queue. */
 #include "launcher/cmd/scale.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

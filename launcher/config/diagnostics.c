@@ -9,7 +9,6 @@
 
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/strings.h"
-#include "runtime/base/array.h"
 
 void problems_open (struct problems *p)
 {

@@ -13,7 +13,6 @@
 #include "launcher/config/setting.h"
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/strings.h"
-#include "runtime/base/array.h"
 #include "runtime/base/nearest_word.h"
 #include "searcher/searcher.h"
 

@@ -12,8 +12,6 @@
 
 #include "launcher/sweep/log.h"
 #include "launcher/sys/alloc.h"
-#include "launcher/sys/json_number.h"
-#include "launcher/sys/strings.h"
 #include "launcher/sys/user.h"
 #include "runtime/base/error.h"
 #include "runtime/base/process_id.h"

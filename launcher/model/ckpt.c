@@ -3,7 +3,6 @@
 #include "launcher/model/model.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <libsmartcols/libsmartcols.h>

@@ -3,7 +3,6 @@
 #include "launcher/monitor/idle.h"
 
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>

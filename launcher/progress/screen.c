@@ -2,7 +2,6 @@
 /* Draw full-screen pictures in a terminal and redraw them in place. */
 #include "launcher/progress/progress.h"
 
-#include <errno.h>
 #include <langinfo.h>
 #include <math.h>
 #include <poll.h>

@@ -9,7 +9,6 @@
 
 #include "launcher/sweep/queries.h"
 #include "launcher/sys/alloc.h"
-#include "runtime/base/array.h"
 #include "runtime/base/error.h"
 #include "runtime/slurmdl.h"
 

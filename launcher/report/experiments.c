@@ -20,7 +20,6 @@
 #include "launcher/sweep/peer.h"
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/small_file.h"
-#include "runtime/base/array.h"
 #include "runtime/base/error.h"
 
 const char *const attempt_ends[ATTEMPT_ENDS] = {

@@ -9,7 +9,6 @@
 #include "launcher/slurm/slurm.h"
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/subprocess.h"
-#include "runtime/base/array.h"
 #include "runtime/base/environment.h"
 #include "runtime/base/error.h"
 #include "runtime/rank/slurmconf.h"

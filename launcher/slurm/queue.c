@@ -8,7 +8,6 @@
 #include "launcher/slurm/slurm.h"
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/subprocess.h"
-#include "runtime/base/array.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
 

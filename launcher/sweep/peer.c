@@ -22,7 +22,6 @@
 #include "launcher/sys/publish_file.h"
 #include "launcher/sys/small_file.h"
 #include "launcher/sys/strings.h"
-#include "runtime/base/array.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/environment.h"
 #include "runtime/base/error.h"

@@ -18,7 +18,6 @@
 #include "launcher/sweep/metrics.h"
 #include "launcher/sweep/queries.h"
 #include "launcher/sweep/table.h"
-#include "launcher/sweep/text.h"
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/json_number.h"
 #include "launcher/sys/terminal.h"

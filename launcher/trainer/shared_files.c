@@ -4,7 +4,6 @@
 
 #include <ctype.h>
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <math.h>
@@ -19,7 +18,6 @@
 #include "launcher/sweep/queries.h"
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/small_file.h"
-#include "runtime/base/array.h"
 #include "runtime/base/clock.h"
 #include "runtime/storage/inside.h"
 

@@ -7,7 +7,6 @@
 #include "launcher/worker/worker_private.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <math.h>

@@ -25,7 +25,6 @@
 #include "launcher/sys/messages.h"
 #include "launcher/sys/small_file.h"
 #include "launcher/sys/temporary_folder.h"
-#include "runtime/base/array.h"
 #include "runtime/base/error.h"
 #include "runtime/storage/inside.h"
 

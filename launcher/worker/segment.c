@@ -7,7 +7,6 @@
 #include "launcher/sweep/event.h"
 #include "launcher/worker/worker_private.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <math.h>
 #include <poll.h>

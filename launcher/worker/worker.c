@@ -25,7 +25,6 @@
 #include "launcher/sys/disk_reserve.h"
 #include "launcher/sys/publish_file.h"
 #include "launcher/sys/remove_tree.h"
-#include "launcher/sys/strings.h"
 #include "launcher/trainer/trainer.h"
 #include "launcher/worker/worker_private.h"
 #include "runtime/base/clock.h"

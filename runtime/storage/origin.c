@@ -2,7 +2,6 @@
 /* Record whose data a file holds, so that copies remain marked. */
 #include "runtime/storage/origin.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
