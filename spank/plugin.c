@@ -110,8 +110,7 @@ int slurm_spank_init (spank_t sp, int ac, char **av)
     case S_CTX_REMOTE:
         options_begin (ac, av);
         if (options_register (sp) < 0)
-            plugin_complain ("another plugin has one of these options; see "
-                             "plugstack.conf");
+            plugin_complain ("another plugin has one of these options; see plugstack.conf");
         break;
     case S_CTX_SLURMD:
         options_log (ac, av);

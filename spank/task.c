@@ -331,8 +331,7 @@ static void report_name (const struct task *t, const char *name, const char *ins
     if (*instead)
         plugin_complain (
             "%s cannot resolve the name %s, the node of rank %ld, to an address of another "
-            "machine, and uses %s from slurm.conf instead: fix /etc/hosts or the "
-            "DNS of %s",
+            "machine, and uses %s from slurm.conf instead: fix /etc/hosts or the DNS of %s",
             host, name, t->master_rank, instead, host);
     else
         plugin_complain ("%s found no address of %s, the node of rank %ld, that other machines can "
@@ -663,8 +662,7 @@ static void set_task_variables (spank_t sp, struct task *t, const char *framewor
     if (is_mpirun (sp)) {
         if (option_is_given (PLUGIN_FRAMEWORK))
             report_unset (t, framework,
-                          "nothing is set: mpirun starts the ranks itself: start "
-                          "them with srun");
+                          "nothing is set: mpirun starts the ranks itself: start them with srun");
         return;
     }
     variable_text (sp, "DL_ENV_SET", stale, sizeof (stale));

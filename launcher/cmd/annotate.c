@@ -82,9 +82,8 @@ static int check_label (const char *name)
         good = good && *c != ',' && !isspace ((unsigned char)*c) && !iscntrl ((unsigned char)*c);
     if (good)
         return EXIT_OK;
-    complain ("label: '%.80s' must be 1 to %d bytes of UTF-8 without commas "
-              "and blanks",
-              name, LABEL_MAX);
+    complain ("label: '%.80s' must be 1 to %d bytes of UTF-8 without commas and blanks", name,
+              LABEL_MAX);
     return EXIT_USAGE;
 }
 

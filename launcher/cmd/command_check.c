@@ -275,8 +275,7 @@ static bool read_words (struct program_texts *t, const char *text)
 
 static bool is_assignment (const char *word, size_t n)
 {
-    size_t name = strspn (word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                "0123456789_");
+    size_t name = strspn (word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
 
     return name > 0 && name < n && word[name] == '=';
 }
@@ -492,13 +491,10 @@ static void warn_of_hparams (const struct experiment *e, const struct program_te
                 where, h->path, h->path);
         else if (!t->unknown && !reads_all (t) && !has_text (t, variable)
                  && !program_decides (e, h->path))
-            complain ("%s: nothing uses the hyperparameter '%s': the "
-                      "entrypoint has no {%s}%s%s%s",
+            complain ("%s: nothing uses the hyperparameter '%s': the entrypoint has no {%s}%s%s%s",
                       where, h->path, h->path, script_name (t) ? ", and " : "",
                       script_name (t) ? script_name (t) : "",
-                      script_name (t) ? " reads neither its variable (DL_HP_*) "
-                                        "nor slurmdl"
-                                      : "");
+                      script_name (t) ? " reads neither its variable (DL_HP_*) nor slurmdl" : "");
     }
 }
 
@@ -519,8 +515,7 @@ static void warn_of_length (const struct experiment *e, const struct program_tex
         return;
     where_text (e, e->entrypoint_origin, where, sizeof (where));
     complain ("%s: searcher \"%s\" trains to several lengths, but the "
-              "entrypoint has no {length}%s%s%s: every segment is a whole "
-              "training",
+              "entrypoint has no {length}%s%s%s: every segment is a whole training",
               where, e->search->searcher, script_name (t) ? ", and " : "",
               script_name (t) ? script_name (t) : "",
               script_name (t) ? " does not read DL_LENGTH" : "");
@@ -802,10 +797,8 @@ static void add_missing_problem (const struct checked_command *c, const char *fi
 {
     char *meant = nearest_file (c->e, file);
 
-    problem_at (p, c->origin,
-                "%s: there is no file '%s'%s%s, where the trials run"
-                "%s%s%s",
-                c->name, file, *file == '/' ? "" : " in ", *file == '/' ? "" : c->e->dir,
+    problem_at (p, c->origin, "%s: there is no file '%s'%s%s, where the trials run%s%s%s", c->name,
+                file, *file == '/' ? "" : " in ", *file == '/' ? "" : c->e->dir,
                 DID_YOU_MEAN (meant, "'", "'", ""));
     free (meant);
 }
@@ -907,8 +900,7 @@ static void warn_of_program (const struct checked_command *c)
 
     origin_text (c, at, sizeof (at));
     if (!c->local && is_missing (c->e, c->words) && !lacks_its_path (c->e, c->words))
-        complain ("%s: %s: there is no program '%s' in PATH on this host: it must "
-                  "be on the nodes",
+        complain ("%s: %s: there is no program '%s' in PATH on this host: it must be on the nodes",
                   at, c->name, *c->words);
 }
 
@@ -1001,8 +993,7 @@ static void warn_of_metrics (const struct experiment *e)
             near_name (e, *m, hint, sizeof (hint));
         if (!*text && !e->metric->format)
             complain ("%s: no metrics.pattern has %s, the metric of the "
-                      "search%s: a trial has a result only if its program "
-                      "logs it in another way",
+                      "search%s: a trial has a result only if its program logs it in another way",
                       e->file, name, hint);
     }
 }
@@ -1062,8 +1053,7 @@ static void warn_of_lists (const struct experiment *e)
             || (e->space->nparams > 0 && !experiment_has_placeholder (e, h->path)))
             continue;
         complain ("%s:%d: %seach trial gets the whole list "
-                  "'%s'; to choose from it: { type = \"categorical\"; "
-                  "vals = [...]; }",
+                  "'%s'; to choose from it: { type = \"categorical\"; vals = [...]; }",
                   e->file, h->origin.line, e->space->nparams == 0 ? "nothing is searched: " : "",
                   h->path);
         return;
@@ -1082,15 +1072,13 @@ static void warn_of_rungs (const struct experiment *e)
         && (e->search->config.divisor != 4 || e->search->config.max_rungs != 5))
         complain ("%s: searcher \"%s\" stops no trial early: "
                   "'searcher.divisor' and 'searcher.max_rungs' are for "
-                  "searchers with rungs, such as \"asha\" with "
-                  "'searcher.sampler'",
+                  "searchers with rungs, such as \"asha\" with 'searcher.sampler'",
                   e->file, e->search->searcher);
     else if (experiment_needs (e) & (HAS_RUNGS | HAS_REPORTS)
              && strcmp (e->search->searcher, "auto")
              && (double)e->search->config.max_length < least)
-        complain ("%s: searcher \"%s\" stops no trial early: "
-                  "'searcher.max_length', the length of a full training, is "
-                  "%lld, but must be at least %g for that",
+        complain ("%s: searcher \"%s\" stops no trial early: 'searcher.max_length', the length of "
+                  "a full training, is %lld, but must be at least %g for that",
                   e->file, e->search->searcher, (long long)e->search->config.max_length, least);
 }
 

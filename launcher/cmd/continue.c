@@ -79,9 +79,7 @@ static int complain_no_work (const struct sweep *s, const struct continue_option
     const struct search_config *c = &s->exp->search->config;
 
     if (opt && (opt->trials || opt->length))
-        complain ("%s: there is no work to continue: the searcher supports no "
-                  "more trials",
-                  s->dir);
+        complain ("%s: there is no work to continue: the searcher supports no more trials", s->dir);
     else
         complain ("%s has %s: nothing is left to do; to continue, give --trials N (now %ld) or "
                   "--length L (now %lld)",
@@ -132,9 +130,8 @@ static int check_continue (const struct sweep *s, const struct continue_options 
                   "starts workers",
                   s->dir, sweep_state_name (s->state));
     else if (opt->trials && !(experiment_needs (s->exp) & (NEED_MAX_TRIALS | CAN_MAX_TRIALS)))
-        complain ("%s: --trials: the searcher %s sets the number of trials "
-                  "itself",
-                  s->dir, s->exp->search->searcher);
+        complain ("%s: --trials: the searcher %s sets the number of trials itself", s->dir,
+                  s->exp->search->searcher);
     else if (opt->trials && (long)opt->trials < points_of (s))
         complain ("%s: --trials %ld: there are %ld already", s->dir, (long)opt->trials,
                   points_of (s));

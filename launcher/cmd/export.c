@@ -119,8 +119,7 @@ static int export_h5 (const struct sweep *s, const char *path, struct slurmdl_er
 /* The file was written, without the data that could not be read. */
 static int complain_damaged_results (const struct sweep *s, const struct slurmdl_error *err)
 {
-    complain ("%s (the rest is in the file; 'dl show %s TRIAL' names the files "
-              "of a trial)",
+    complain ("%s (the rest is in the file; 'dl show %s TRIAL' names the files of a trial)",
               err->text, s->word);
     return EXIT_DAMAGED;
 }

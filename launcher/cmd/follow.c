@@ -61,8 +61,7 @@ static void on_follow_interrupt (int sig)
 static void print_file_layout (const struct sweep *s)
 {
     printf ("files: %s/\n"
-            "  experiment.conf  trials/NNNN/a.K/{hparams.json, metrics.h5, "
-            "ckpt/, log}  log/\n",
+            "  experiment.conf  trials/NNNN/a.K/{hparams.json, metrics.h5, ckpt/, log}  log/\n",
             s->dir);
 }
 
@@ -73,9 +72,8 @@ static void print_first_failure (const struct sweep *s)
 
     for (long i = 1; i <= s->ntrials; i++)
         if (sweep_trial (s, i)->why) {
-            printf ("no result: trial %ld: %s; 'dl logs %s %ld' prints its "
-                    "output\n",
-                    i, sweep_trial (s, i)->why, dir, i);
+            printf ("no result: trial %ld: %s; 'dl logs %s %ld' prints its output\n", i,
+                    sweep_trial (s, i)->why, dir, i);
             break;
         }
     free (dir);

@@ -181,9 +181,8 @@ static int take_checkpoint (struct experiment *e, const struct sweep *s, long tr
     e->fork->owner = opt->trust ? (uid_t)ANYBODY : opt->file ? 0 : s->owner;
     if (length > e->fork->length)
         return 0;
-    complain ("%s: the checkpoint of trial %ld is of length %lld, and trials "
-              "would be trained to length %lld first (lengths count from the "
-              "beginning): --set searcher.max_length=L",
+    complain ("%s: the checkpoint of trial %ld is of length %lld, and trials would be trained to "
+              "length %lld first (lengths count from the beginning): --set searcher.max_length=L",
               s->dir, trial, (long long)e->fork->length, (long long)length);
     return EXIT_USAGE;
 }
@@ -232,8 +231,7 @@ int cmd_fork (const struct command_line *line)
         return EXIT_USAGE;
     }
     if (opt->file && opt->seeds) {
-        complain ("fork: --seeds is for the trial's own configuration, and "
-                  "--file has another one");
+        complain ("fork: --seeds is for the trial's own configuration, and --file has another one");
         return EXIT_USAGE;
     }
     if ((rv = open_experiment (line, line->args[0], &s)))

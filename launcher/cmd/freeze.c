@@ -104,8 +104,7 @@ int code_preview (const struct experiment *e, const char *experiments)
     }
     n = files.n - files.nlinks - files.nfolders;
     if (has_frozen_files (&files))
-        printf ("code: %zu file%s of %s, %.1f KiB, would be frozen%s; %zu "
-                "other%s stay%s there\n",
+        printf ("code: %zu file%s of %s, %.1f KiB, would be frozen%s; %zu other%s stay%s there\n",
                 n, n == 1 ? "" : "s", files.root, (double)files.bytes / 1024,
                 files.is_text  ? " (only text: there is too much)"
                 : files.is_git ? " (as git lists them)"

@@ -45,8 +45,7 @@ void help_all (const struct cmd *table)
                 heading = "";
             }
     }
-    puts ("'dl COMMAND --help' lists its options; dl(1) has the exit "
-          "statuses.");
+    puts ("'dl COMMAND --help' lists its options; dl(1) has the exit statuses.");
 }
 
 static const struct cmd *find_cmd (const struct cmd *table, const char *name)

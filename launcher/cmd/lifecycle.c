@@ -122,8 +122,7 @@ static int cancel_on_full_disk (struct sweep *s, const struct state_request *w, 
 
     complain ("%s; %s%s: make room, then 'dl %s %s' again", why,
               rv < 0            ? "its jobs were not cancelled: "
-              : s->nsubmits > 0 ? "its jobs were cancelled, the request is not "
-                                  "in the log"
+              : s->nsubmits > 0 ? "its jobs were cancelled, the request is not in the log"
                                 : "the request is not in the log",
               err.text, event_name (w->op), s->word);
     return EXIT_IO;

@@ -39,8 +39,7 @@ int cmd_log (const struct command_line *line)
     if (!socket || !*socket) {
         complain (socket ? "log: the worker has no socket; see its own log"
                          : "log: not inside a trial (DL_SOCKET is not set): "
-                           "start the script with dl run; 'dl logs' prints "
-                           "the log of a trial");
+                           "start the script with dl run; 'dl logs' prints the log of a trial");
         return EXIT_USAGE;
     }
     if (!(f = fmemopen (text, sizeof (text), "w")))

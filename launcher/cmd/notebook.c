@@ -98,8 +98,8 @@ static int read_server_node (const char *dir, struct notebook_server *s)
 static bool is_token (const char *text)
 {
     return text && *text
-           && text[strspn (text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWX"
-                                 "YZ0123456789-_")]
+           && text[strspn (text,
+                           "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_")]
                   == '\0';
 }
 
@@ -179,12 +179,10 @@ static const char notebook_script[] =
     "# Jupyter in a job; dl notebook writes this file whenever it submits it.\n"
     "umask 077\n"
     "folder=%s\n"
-    "case $folder in *\\\\*) exec >>\"$folder/$SLURM_JOB_ID.log\" 2>&1 ;; "
-    "esac\n"
+    "case $folder in *\\\\*) exec >>\"$folder/$SLURM_JOB_ID.log\" 2>&1 ;; esac\n"
     "dir=$folder/$SLURM_JOB_ID\n"
     "mkdir -p \"$dir\" || exit 1\n"
-    "short=$(mktemp -d /tmp/dl-notebook.XXXXXX) && ln -s \"$dir\" "
-    "\"$short/d\" || exit 1\n"
+    "short=$(mktemp -d /tmp/dl-notebook.XXXXXX) && ln -s \"$dir\" \"$short/d\" || exit 1\n"
     "trap 'rm -rf \"$dir\" \"$short\"' EXIT\n"
     "node=${SLURMD_NODENAME:-$(hostname)}\n"
     "echo \"$node\" >\"$dir/node\"\n"

@@ -135,9 +135,8 @@ void print_fault (const struct sweep *s)
 {
     if (!sweep_is_faulty (s))
         return;
-    printf ("paused after %d attempts failed in the same way before any result: "
-            "%s\n",
-            FAULT_LIMIT, s->cause.why);
+    printf ("paused after %d attempts failed in the same way before any result: %s\n", FAULT_LIMIT,
+            s->cause.why);
     print_fault_log_end (s);
     if (print_remedy (s, s->cause.cause, "resume"))
         return;
@@ -461,8 +460,7 @@ static void print_waiting (const struct sweep *s, const struct submit *a)
     }
     time_text (when, sizeof (when), a->time);
     duration_text (text, sizeof (text), ago > 0 ? ago : 0);
-    printf ("no worker of job %s has started: submitted %s, %s ago; see "
-            "'squeue --jobs=%s'%s%s%s\n",
+    printf ("no worker of job %s has started: submitted %s, %s ago; see 'squeue --jobs=%s'%s%s%s\n",
             a->job, when, text, a->job,
             type ? " (its nodes must see this folder, which is on " : "", type ? type : "",
             type ? ", this machine's own)" : "");

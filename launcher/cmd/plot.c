@@ -118,8 +118,7 @@ static void gnuplot_begin (FILE *f, const char *terminals, enum plot_medium m, i
         fprintf (f, "set terminal %s noenhanced size %d,%d\n", name, columns * 9, lines * 16);
         break;
     case PLOT_SVG:
-        fprintf (f, "set terminal svg noenhanced size 960,600 background 'white' "
-                    "font 'sans,14'\n");
+        fprintf (f, "set terminal svg noenhanced size 960,600 background 'white' font 'sans,14'\n");
         break;
     case PLOT_PNG:
         fprintf (f, "set terminal %s noenhanced size 1280,800%s\n", name,
@@ -364,10 +363,7 @@ static void put_plot_title (const struct plot *p, const char *what)
 /* Print the settings that all charts share. */
 static void plot_style (const struct plot *p)
 {
-    fputs ("set border 3\nset tics nomirror\nset format '%g'\nset key outside "
-           "right "
-           "top\n",
-           p->f);
+    fputs ("set border 3\nset tics nomirror\nset format '%g'\nset key outside right top\n", p->f);
     if (!plot_is_text (p->medium))
         fputs ("set grid lc rgb '#dddddd'\n", p->f);
     else
@@ -414,8 +410,7 @@ static int draw_history_plot (struct plot *p)
     put_best_so_far (p);
     fprintf (p->f,
              "plot $values using 1:2 with points pt %s lc rgb '%s' title "
-             "'trials', $best using 1:2 with steps lw 2 lc rgb '%s' title "
-             "'best so far'\n",
+             "'trials', $best using 1:2 with steps lw 2 lc rgb '%s' title 'best so far'\n",
              plot_is_text (p->medium) ? "'.'" : "7 ps 0.5",
              plot_is_text (p->medium) ? "cyan" : "#8aa4c8",
              plot_is_text (p->medium) ? "green" : "#1f6f4a");
@@ -525,8 +520,7 @@ static int draw_scatter (struct plot *p)
              !isfinite (of->v[p->order[0]]) ? ""
              : plot_is_text (p->medium)
                  ? ", $best using 1:2 with points pt '#' title 'best'"
-                 : ", $best using 1:2 with points pt 9 ps 2 lc rgb '#1f6f4a' "
-                   "title 'best'");
+                 : ", $best using 1:2 with points pt 9 ps 2 lc rgb '#1f6f4a' title 'best'");
     return 0;
 }
 
@@ -713,9 +707,7 @@ static int medium_of (const char *name, const char *of, enum plot_medium *m)
     if (file)
         complain ("--output: '%s' is not a picture format: FILE.svg, FILE.png or FILE.pdf", name);
     else
-        complain ("--term: there is no terminal '%s': dumb, block, sixel or "
-                  "kitty",
-                  name);
+        complain ("--term: there is no terminal '%s': dumb, block, sixel or kitty", name);
     return EXIT_USAGE;
 }
 
@@ -914,9 +906,7 @@ static int check_arguments (const struct command_line *line, const struct plot_k
     const char *name = line->nargs > 1 ? line->args[1] : "history";
 
     if (!(*k = find_kind (name))) {
-        complain ("plot: there is no '%s': curves, history, scatter PARAMETER "
-                  "or parallel",
-                  name);
+        complain ("plot: there is no '%s': curves, history, scatter PARAMETER or parallel", name);
         return EXIT_USAGE;
     }
     if ((*k)->param != (line->nargs > 2)) {

@@ -256,9 +256,8 @@ static void print_time (const struct preview_plan *plan)
     double hours = trial_hours (plan);
     double gpus = hours * (double)experiment_gpus (e);
 
-    printf ("%.4g trial-hours, %.4g GPU-hours, about %.4g hours with %lld "
-            "worker%s\n",
-            hours, gpus, wall_hours (plan), (long long)e->resources->workers,
+    printf ("%.4g trial-hours, %.4g GPU-hours, about %.4g hours with %lld worker%s\n", hours, gpus,
+            wall_hours (plan), (long long)e->resources->workers,
             e->resources->workers == 1 ? "" : "s");
     if (e->search->max_gpu_hours > 0 && fmax (gpus, hours) > e->search->max_gpu_hours)
         printf ("'searcher.max_gpu_hours' = %.9g will end it early\n", e->search->max_gpu_hours);
@@ -290,8 +289,7 @@ static void print_trainer_files (const struct preview_plan *plan)
         printf (": %.3g MB, because the files saved so far have %.3g MB each\n",
                 n * count_kept (plan) * plan->bytes / 1e6, plan->bytes / 1e6);
     else if (n > 0)
-        puts ("; the MB above do not include them: 'dl try' prints what one "
-              "attempt saves");
+        puts ("; the MB above do not include them: 'dl try' prints what one attempt saves");
     else if (plan->segments > plan->trials)
         printf ("if each attempt saves a file, there are at most %.0f of them; "
                 "checkpoint_policy.files removes superseded ones\n",
@@ -305,8 +303,7 @@ static void print_totals (const struct preview_plan *plan)
             plan->n > 1 ? "at most " : "", plan->segments, plan->segments == 1 ? "" : "s");
     if (is_most (plan->exp))
         puts ("trials may be stopped early, which costs less");
-    printf ("on the disk: about %.0f files and folders, %.3g MB, besides "
-            "checkpoints and output\n",
+    printf ("on the disk: about %.0f files and folders, %.3g MB, besides checkpoints and output\n",
             count_files (plan), megabytes (plan));
     print_trainer_files (plan);
     if (plan->seconds > 0)

@@ -200,10 +200,9 @@ static void print_pieces_note (const struct sweep_trial *t, int64_t length)
     char text[64];
 
     if (pieces_text (t, length, text, sizeof (text)))
-        printf ("the trial was trained in pieces (%s), this one at once: the "
-                "values match only if checkpoints also restore the state of the "
-                "random number generators and of the data loader; a script that "
-                "seeds itself at each start cannot match\n",
+        printf ("the trial was trained in pieces (%s), this one at once: the values match only if "
+                "checkpoints also restore the state of the random number generators and of the "
+                "data loader; a script that seeds itself at each start cannot match\n",
                 text);
 }
 

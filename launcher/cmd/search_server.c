@@ -494,8 +494,7 @@ static int explain_misfit (const struct search_header *h, const char *who, const
             return errorf (err, "%s: '%.60s' cannot be %.9g", who, alone.name, x[i]);
     }
     return header_bad (err, who,
-                       "a point has a value for each active parameter, and for no "
-                       "other one");
+                       "a point has a value for each active parameter, and for no other one");
 }
 
 /* Check that 'count' points are in the space, ignoring the constraint.  Returns -1 with

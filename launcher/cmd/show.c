@@ -759,9 +759,7 @@ static int complain_missing_folders (const struct trial_rows *t)
 
     for (long k = 1; k <= t->last; k++)
         if (attempt_is_missing (t->sweep, t->trial, k, dir, sizeof (dir))) {
-            complain ("%s: missing, although the result of this attempt was "
-                      "accepted",
-                      dir);
+            complain ("%s: missing, although the result of this attempt was accepted", dir);
             rv = EXIT_DAMAGED;
         }
     return rv;

@@ -27,9 +27,9 @@ static const char board_program[] =
     "try:\n"
     "    from slurmdl.export.board import main\n"
     "except ImportError as error:\n"
-    "    sys.stderr.write('dl: %s: %s: install the Python package of slurm-dl "
-    "(pip install " PYTHON_SOURCE "), or name another python in DL_PYTHON\\n' % "
-    "(sys.executable, error))\n"
+    "    sys.stderr.write('dl: %s: %s: install the Python package of slurm-dl (pip "
+    "install " PYTHON_SOURCE
+    "), or name another python in DL_PYTHON\\n' % (sys.executable, error))\n"
     "    sys.exit(3)\n"
     "sys.exit(main(sys.argv[1]))\n";
 
@@ -95,8 +95,7 @@ static int serve_tensorboard (char *folder)
     switch (WEXITSTATUS (status)) {
     case 126:
     case 127:
-        complain ("tensorboard needs Python: install it, or name one in "
-                  "DL_PYTHON");
+        complain ("tensorboard needs Python: install it, or name one in DL_PYTHON");
         return EXIT_NOT_FOUND;
     default:
         return WEXITSTATUS (status);

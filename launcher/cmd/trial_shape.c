@@ -291,9 +291,7 @@ static int fail_without_shape (const struct shapes *s, struct slurmdl_error *err
         snprintf (near, sizeof (near), less ? "; possible: %ld and less" : "; possible: %ld",
                   less + more);
     errno = EINVAL;
-    return errorf (err,
-                   "'resources.%s' = %lld: there are no such nodes "
-                   "(%s)%s",
+    return errorf (err, "'resources.%s' = %lld: there are no such nodes (%s)%s",
                    experiment_gpus_key (s->e), (long long)experiment_gpus (s->e), text, near);
 }
 
@@ -407,9 +405,7 @@ static void print_shape (const struct experiment *e, const struct shape *s)
 
     start_text (when, sizeof (when), s);
     preempt_text (preempted, sizeof (preempted), s);
-    fprintf (stderr,
-             "dl: %lld GPUs: %ld node%s with %ld GPU%s and %ld rank%s each%s%s"
-             "%s%s\n",
+    fprintf (stderr, "dl: %lld GPUs: %ld node%s with %ld GPU%s and %ld rank%s each%s%s%s%s\n",
              (long long)experiment_gpus (e), s->nodes, s->nodes == 1 ? "" : "s", s->gpus,
              s->gpus == 1 ? "" : "s", s->ranks, s->ranks == 1 ? "" : "s",
              *s->partition ? ", in partition " : "", s->partition, when, preempted);
@@ -446,8 +442,7 @@ static int find_shape (const struct experiment *e, const struct start_options *o
         return choice == SHAPE_CHOSEN ? 0 : -1;
     if (errno != EPROTO)
         return fail (&err);
-    complain ("%s; with nodes_per_trial and gpus_per_node Slurm is not asked; "
-              "--local needs none",
+    complain ("%s; with nodes_per_trial and gpus_per_node Slurm is not asked; --local needs none",
               err.text);
     return opt->dry_run ? -1 : EXIT_SLURM;
 }

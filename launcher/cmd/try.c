@@ -293,8 +293,7 @@ static void print_work (const struct try_run *t, enum working_folder work)
 {
     static const char *const whose[] = {
         [WORK_ATTEMPT] = "in a sweep each attempt has its own, in "
-                         "trials/NNNN/a.K/work; a later attempt finds them "
-                         "through {resume_dir}",
+                         "trials/NNNN/a.K/work; a later attempt finds them through {resume_dir}",
         [WORK_TRIAL] = "in a sweep each trial has its own: trials/NNNN/a.K/work",
         [WORK_SHARED] = "in a sweep all trials write them into one folder",
     };
@@ -326,9 +325,8 @@ static void print_policy_files (struct try_run *t)
     trainer_files_list (&t->sweep, patterns, &saved);
     for (size_t i = 0; i < saved.n; i++)
         bytes += saved.files[i].bytes;
-    printf ("policy:     checkpoint_policy.files names %zu of these files, %lld "
-            "bytes\n",
-            saved.n, bytes);
+    printf ("policy:     checkpoint_policy.files names %zu of these files, %lld bytes\n", saved.n,
+            bytes);
     trainer_files_free (&saved);
 }
 

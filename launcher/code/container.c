@@ -240,8 +240,7 @@ static void add_variables (char ***words, const struct runtime *r)
     for (const char *const *n = of_machine; r->forget && *n; n++)
         add_two (words, r->forget, *n);
     for (char **v = environ; r->variable && *v; v++) {
-        size_t n = strspn (*v, "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                               "abcdefghijklmnopqrstuvwxyz0123456789_");
+        size_t n = strspn (*v, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_");
         if (n == 0 || n >= sizeof (name) || (*v)[n] != '=')
             continue;
         snprintf (name, sizeof (name), "%.*s", (int)n, *v);

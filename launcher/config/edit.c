@@ -154,9 +154,7 @@ static void set_one (config_t *cf, const char *set, struct problems *p)
     if ((is_value = parse_value (&value, eq + 1) == 0))
         origin_set (config_lookup (&value, "value"), set);
     if (!is_value)
-        problem (p,
-                 "%s%s: the text after = is not a value (a string has quotes: "
-                 "%s'%s=\"text\"')",
+        problem (p, "%s%s: the text after = is not a value (a string has quotes: %s'%s=\"text\"')",
                  option, set, option, key);
     else if (!edit_put (cf, key, config_lookup (&value, "value")))
         problem (p, "%s%s: '%s' is not a valid key", option, set, key);

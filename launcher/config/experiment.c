@@ -56,8 +56,7 @@ static void check_required (const struct experiment *e, config_t *cf, struct pro
 
 static void check_name (const struct experiment *e, config_t *cf, struct problems *p)
 {
-    static const char good[] = "abcdefghijklmnopqrstuvwxyz"
-                               "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+    static const char good[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
     size_t n;
 
     if (!e->name)
@@ -138,12 +137,10 @@ static void check_patterns (const struct experiment *e, config_t *cf, struct pro
     if (file && (*file == '/' || !*file || strstr (file, "..")))
         problem_at (p, origin_of_key (cf, "metrics.file"),
                     "'metrics.file' must be a path in the attempt's folder, "
-                    "which the entrypoint has as {attempt_dir}, or in its "
-                    "working folder");
+                    "which the entrypoint has as {attempt_dir}, or in its working folder");
     if (file && !e->metric->patterns)
         problem_at (p, origin_of_key (cf, "metrics.file"),
-                    "'metrics.file' needs 'metrics.format' or "
-                    "'metrics.pattern'");
+                    "'metrics.file' needs 'metrics.format' or 'metrics.pattern'");
     for (char **text = e->metric->patterns; text && *text; text++) {
         struct pattern *pattern = pattern_create (*text, &err);
         if (!pattern)
@@ -157,8 +154,7 @@ static void check_lease (const struct experiment *e, config_t *cf, struct proble
 {
     if (e->worker->lease < 2 * e->worker->heartbeat)
         problem_at (p, origin_of_key (cf, "worker"),
-                    "'worker.lease' must be at least twice "
-                    "'worker.heartbeat'");
+                    "'worker.lease' must be at least twice 'worker.heartbeat'");
 }
 
 /* Also check sbatch_args, which override the other keys of "resources". */
@@ -177,16 +173,14 @@ static void check_memory_key (struct experiment *e, config_t *cf, struct problem
                     key);
     else if (bytes < 0)
         problem_at (p, origin_of_key (cf, "resources.memory"),
-                    "'resources.memory' must be an amount of memory, such as "
-                    "\"16G\", with '%s'",
+                    "'resources.memory' must be an amount of memory, such as \"16G\", with '%s'",
                     key);
     else if (e->resources->memory_most < bytes)
         problem_at (p, origin_of_key (cf, key), "'%s' (%s) is less than 'resources.memory' (%s)",
                     key, e->resources->max_memory, e->resources->memory);
     else if (experiment_has_option (e, options))
         problem_at (p, origin_of_key (cf, key),
-                    "'%s' needs 'resources.memory' instead of --mem in "
-                    "'resources.sbatch_args'",
+                    "'%s' needs 'resources.memory' instead of --mem in 'resources.sbatch_args'",
                     key);
 }
 
@@ -200,8 +194,7 @@ static void check_on_oom (const struct experiment *e, struct problems *p)
     for (size_t i = 0; i < e->space->nhparams; i++)
         if (e->space->hparams[i].halves && (e->search->config.repeats > 1 || custom))
             problem_at (p, e->space->hparams[i].origin,
-                        "hyperparameter '%s': 'on_oom' cannot be used with "
-                        "%s",
+                        "hyperparameter '%s': 'on_oom' cannot be used with %s",
                         e->space->hparams[i].path,
                         custom ? "the searcher custom" : "'searcher.repeats'");
 }
@@ -245,8 +238,7 @@ static void read_working_folder (struct experiment *e, config_t *cf, struct prob
             return;
         }
     problem_at (p, origin_of_key (cf, "working_folder"),
-                "'working_folder' is \"%s\", but must be attempt, trial or "
-                "shared",
+                "'working_folder' is \"%s\", but must be attempt, trial or shared",
                 e->code->working_folder);
 }
 
@@ -254,9 +246,8 @@ static void check_resources (const struct experiment *e, config_t *cf, struct pr
 {
     if (e->resources->lanes > 1 && experiment_has_ranks (e))
         problem_at (p, origin_of_key (cf, "resources.trials_per_task"),
-                    "'resources.trials_per_task' is for trials of one "
-                    "process: leave it out, or 'resources.nodes_per_trial' "
-                    "and 'resources.ranks_per_node'");
+                    "'resources.trials_per_task' is for trials of one process: leave it out, or "
+                    "'resources.nodes_per_trial' and 'resources.ranks_per_node'");
     if (e->resources->lanes > 1 && e->resources->memory
         && !strspn (e->resources->memory, "0123456789"))
         problem_at (p, origin_of_key (cf, "resources.memory"),
@@ -270,8 +261,7 @@ static void check_resources (const struct experiment *e, config_t *cf, struct pr
                     e->resources->time);
     if (e->resources->memory && e->resources->memory[strcspn (e->resources->memory, " ")])
         problem_at (p, origin_of_key (cf, "resources.memory"),
-                    "'resources.memory' is '%s', but must be an amount of "
-                    "memory, such as \"16G\"",
+                    "'resources.memory' is '%s', but must be an amount of memory, such as \"16G\"",
                     e->resources->memory);
     experiment_each_plugin_option (e, check_plugin_option, &(struct plugin_check){ cf, p });
 }
@@ -300,8 +290,7 @@ static void check_code (const struct experiment *e, config_t *cf, struct problem
 {
     if (e->code->local && (experiment_has_ranks (e) || e->resources->gpus))
         problem_at (p, origin_of_key (cf, "code.local"),
-                    "'code.local' is for trials of one process: other nodes "
-                    "do not see the folder");
+                    "'code.local' is for trials of one process: other nodes do not see the folder");
 }
 
 /* Everyone who may read the experiment can read its file, so the file must not contain the URL. */
@@ -310,8 +299,7 @@ static void check_webhook (const char *where, config_t *cf, struct problems *p)
     if (where && (!*where || strstr (where, "://")))
         problem_at (p, origin_of_key (cf, "notify.webhook"),
                     "'notify.webhook' must be a file with the URL, or "
-                    "\"$NAME\", a variable with it: others may read the URL "
-                    "here");
+                    "\"$NAME\", a variable with it: others may read the URL here");
 }
 
 static void check_mail (const char *address, config_t *cf, struct problems *p)
@@ -334,8 +322,7 @@ static void check_notify (const struct experiment *e, config_t *cf, struct probl
     for (char **on = e->notify->on; on && *on; on++)
         if (strcmp (*on, "end") && strcmp (*on, "failure"))
             problem_at (p, origin_of_key (cf, "notify.on"),
-                        "'notify.on' must be \"end\", \"failure\" or a list "
-                        "of them");
+                        "'notify.on' must be \"end\", \"failure\" or a list of them");
     for (char **text = e->notify->patterns; text && *text; text++)
         if (log_policy_check (*text, &err) < 0)
             problem_at (p, origin_of_key (cf, "notify.pattern"), "'notify.pattern' \"%s\": %s",

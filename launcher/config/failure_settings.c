@@ -125,8 +125,7 @@ void policies_read (struct experiment *e, config_t *cf, struct problems *p)
     if (list && !setting_is_list_of_groups (list))
         problem_at (p, origin_of (list),
                     "'log_policies' must be a list of policies: ( { name "
-                    "= \"...\"; pattern = \"...\"; action = \"...\"; }, "
-                    "... )");
+                    "= \"...\"; pattern = \"...\"; action = \"...\"; }, ... )");
     else
         for (int i = 0; i < n; i++)
             read_policy (e, config_setting_get_elem (list, (unsigned)i), p);

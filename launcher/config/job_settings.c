@@ -482,8 +482,7 @@ static void check_success (const struct job_settings *j, config_t *cf, struct pr
                     "one member");
     else if (j->success == SUCCESS_CHIEF && n == 0)
         problem_at (p, at,
-                    "'job.success_policy' is \"chief\", but no role is chief, master or "
-                    "launcher");
+                    "'job.success_policy' is \"chief\", but no role is chief, master or launcher");
     else if (j->deadline <= 0 && !can_succeed (j, n == 1 && j->success != SUCCESS_ANY))
         problem_at (p, at,
                     "the job would never end: no member that counts can exit ('restart_policy' "

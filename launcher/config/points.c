@@ -201,8 +201,7 @@ static void check_point_count (const struct experiment *e, const config_setting_
 {
     if (trials > 0 && e->search->config.npoints > trials)
         problem_at (p, origin_of (list),
-                    "%s: %ld points, the defaults included, are more "
-                    "than the %ld trial%s",
+                    "%s: %ld points, the defaults included, are more than the %ld trial%s",
                     point_subject (p), e->search->config.npoints, trials, trials == 1 ? "" : "s");
 }
 
@@ -219,8 +218,7 @@ void points_read (struct experiment *e, config_t *cf, struct problems *p)
         out_of_memory ();
     if (list && !setting_is_list_of_groups (list))
         problem_at (p, origin_of (list),
-                    "'searcher.try_first' must be a list of points: "
-                    "( { name = value; }, ... )");
+                    "'searcher.try_first' must be a list of points: ( { name = value; }, ... )");
     else if (list && grid)
         problem_at (p, origin_of (list),
                     "searcher \"grid\" tries only its own points: leave 'searcher.try_first' out");

@@ -73,13 +73,11 @@ static bool check_gpus_per_trial (const struct experiment *e, struct origin orig
     else if (e->resources->lanes > 1)
         problem_at (p, origin,
                     "'resources.gpus_per_trial' cannot be used with "
-                    "'resources.trials_per_task'; use "
-                    "'resources.slots_per_trial'");
+                    "'resources.trials_per_task'; use 'resources.slots_per_trial'");
     else if (experiment_places_itself (e))
         problem_at (p, origin,
                     "'resources.gpus_per_trial' finds nodes and ranks: leave "
-                    "--nodes, --ntasks, --gpus and --gres out of "
-                    "'resources.sbatch_args'");
+                    "--nodes, --ntasks, --gpus and --gres out of 'resources.sbatch_args'");
     else
         return false;
     return true;
@@ -96,8 +94,7 @@ void experiment_check_gpus (const struct experiment *e, struct origin origin, st
     if (by_nodes && by_each && e->resources->nodes * e->resources->node_gpus != all)
         problem_at (p, origin,
                     "'resources.%s' is %lld, but 'nodes_per_trial' x "
-                    "'gpus_per_node' is %lld x %lld; leave one of the three "
-                    "out",
+                    "'gpus_per_node' is %lld x %lld; leave one of the three out",
                     key, (long long)all, (long long)e->resources->nodes,
                     (long long)e->resources->node_gpus);
     else if ((by_nodes && all % e->resources->nodes)

@@ -79,8 +79,7 @@ static int read_mode (struct experiment *e, config_t *cf, struct problems *p)
             return 0;
         }
     problem_at (p, origin_of_key (cf, "searcher.mode"),
-                "'searcher.mode' must be \"aggressive\", \"standard\" or "
-                "\"conservative\"%s",
+                "'searcher.mode' must be \"aggressive\", \"standard\" or \"conservative\"%s",
                 !strcmp (e->search->mode, "min") || !strcmp (e->search->mode, "max")
                     ? "; did you mean 'searcher.smaller_is_better'?"
                     : "");
@@ -123,9 +122,7 @@ static void read_summary (struct experiment *e, config_t *cf, struct problems *p
                     "\"max\" (a mean is 'searcher.mean_of_last' = N)");
     else if (n > 1 && n != e->metric->n)
         problem_at (p, origin_of_key (cf, "searcher.summary"),
-                    "'searcher.summary' has %zu values and "
-                    "'searcher.metric' %zu",
-                    n, e->metric->n);
+                    "'searcher.summary' has %zu values and 'searcher.metric' %zu", n, e->metric->n);
     else if (e->metric->mean_of_last && !last)
         problem_at (p, origin_of_key (cf, "searcher.mean_of_last"),
                     "'searcher.mean_of_last' and 'searcher.summary' cannot be used together: leave "
@@ -171,8 +168,7 @@ static void check_smaller (struct experiment *e, config_t *cf, struct problems *
 
     if (b->n != 1 && (size_t)b->n != e->metric->n) {
         problem_at (p, origin_of_key (cf, "searcher.smaller_is_better"),
-                    "'searcher.smaller_is_better' has %d values, but "
-                    "'searcher.metric' has %zu",
+                    "'searcher.smaller_is_better' has %d values, but 'searcher.metric' has %zu",
                     b->n, e->metric->n);
         return;
     }

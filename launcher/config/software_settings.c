@@ -68,8 +68,7 @@ static void check_runtime (const struct software *s, bool has_ranks, config_sett
             if (r == container_runtimes && !has_ranks)
                 problem_at (p, origin,
                             "'container.runtime': pyxis starts trials of "
-                            "several ranks; use \"enroot\" for trials of one "
-                            "process");
+                            "several ranks; use \"enroot\" for trials of one process");
             return;
         }
     problem_at (p, origin, "'container.runtime': unknown runtime '%s'%s%s%s", s->runtime,
@@ -87,9 +86,8 @@ static void check_binds (const struct software *s, config_setting_t *group, stru
         if (**b == '/' && (!to || to[1] == '/') && !strchr (*b, ',') && !strpbrk (*b, " \t\n"))
             continue;
         problem_at (p, origin_in (group, "container.binds"),
-                    "'container.binds': \"%s\" must be /SOURCE, "
-                    "/SOURCE:/DESTINATION or /SOURCE:/DESTINATION:OPTIONS, "
-                    "without spaces and commas",
+                    "'container.binds': \"%s\" must be /SOURCE, /SOURCE:/DESTINATION or "
+                    "/SOURCE:/DESTINATION:OPTIONS, without spaces and commas",
                     *b);
     }
 }

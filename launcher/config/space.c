@@ -616,8 +616,7 @@ static void check_variable_names (const struct experiment *e, struct problems *p
             hparams_variable (b, sizeof (b), e->space->hparams[j].path);
             if (!strcmp (a, b))
                 problem_at (p, e->space->hparams[i].origin,
-                            "hyperparameters '%s' and '%s' would both be "
-                            "%s; rename one",
+                            "hyperparameters '%s' and '%s' would both be %s; rename one",
                             e->space->hparams[j].path, e->space->hparams[i].path, a);
         }
 }
@@ -639,8 +638,7 @@ int space_check_exponents (const struct experiment *e, struct problems *p)
             problem_at (p, h->origin,
                         "hyperparameter '%s': 'minval' and 'maxval' of \"log\" "
                         "are exponents: its values would be from %.4g to "
-                        "%.4g; for values from %.4g to %.4g write type = "
-                        "\"loguniform\"",
+                        "%.4g; for values from %.4g to %.4g write type = \"loguniform\"",
                         h->path, pow (d->base, d->min), pow (d->base, d->max), d->min, d->max);
     }
     return p->count > before ? -1 : 0;

@@ -42,8 +42,7 @@ static const struct mistake {
     { FIRST "()\"[^\"]*\"[ \t]*[=:]", "a name has no quotes" },
     { "(\\{)[ \t]*\"", "a list needs [ ], a group has names" },
     { FIRST "(" NAME "[. \t]+" NAME ")[ \t]*[=:]",
-      "a name has letters, digits, '_' and '-'; the member b of the group a is "
-      "a = { b = ...; };" },
+      "a name has letters, digits, '_' and '-'; the member b of the group a is a = { b = ...; };" },
     { FIRST "(" NAME ")([ \t]*\\{|[ \t]+[\"0-9])", "a = is missing after it" },
     { "()[=:][ \t]*[;}]", "a value is missing after =" },
     { "([=:[(])[ \t]*([A-Za-z][^];},) \t]*)",

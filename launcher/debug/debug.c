@@ -149,9 +149,7 @@ static void print_rest (const char *dir)
     debug_each (dir, "nccl.", print_warning, NULL);
     debug_each (dir, "flight_", count_entry, &flights);
     if (flights > 0)
-        printf ("flight recorder of %ld ranks: torchfrtrace --prefix flight_ "
-                "%s\n",
-                flights, dir);
+        printf ("flight recorder of %ld ranks: torchfrtrace --prefix flight_ %s\n", flights, dir);
 }
 
 static bool always_true (void *arg)

@@ -451,9 +451,8 @@ static void hang_check_part (struct watcher *w)
     if (w->hang_reported || w->part_reported || quiet == 0 || quiet * 2 < w->roots.n)
         return;
     snprintf (reason, sizeof (reason),
-              "%zu of %zu ranks on %s have made no progress for %.0f s while "
-              "others have",
-              quiet, w->roots.n, w->host, PART_FACTOR * w->limit);
+              "%zu of %zu ranks on %s have made no progress for %.0f s while others have", quiet,
+              w->roots.n, w->host, PART_FACTOR * w->limit);
     w->part_reported = watcher_request (w, DEBUG_PART, reason) == 0;
 }
 

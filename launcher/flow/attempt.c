@@ -88,9 +88,7 @@ static int add_reported_value (const struct flow_scope *c, json_t *all, char *li
         return errorf (err, "'%.80s' in $DL_VALUES is not NAME=VALUE", line);
     *eq = '\0';
     if (!strings_contain ((const char *const *)c->s->values, line))
-        return errorf (err,
-                       "its value '%.80s' is not declared: add it to 'values' "
-                       "of the step",
+        return errorf (err, "its value '%.80s' is not declared: add it to 'values' of the step",
                        line);
     v = parse_reported_value (eq + 1);
     if (json_array_size (v) > FLOW_WIDTH_MAX) {

@@ -259,8 +259,7 @@ static json_t *key_object (const struct flow_scope *c, const char *code, json_t 
     const struct flow_step *s = c->s;
     json_t *item = flow_item (c->r, s, c->task);
     json_t *key =
-        json_pack ("{s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, "
-                   "s:o, s:o, s:o, s:{}, s:O}",
+        json_pack ("{s:i, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:{}, s:O}",
                    "version", 1, "code", code, "shell", text_of_key (s->exp->entrypoint), "argv",
                    json_of_strings (s->exp->argv), "sweep", text_of_key (s->sweep), "set",
                    json_of_strings (s->set), "environment", json_of_strings (s->exp->variables),

@@ -68,14 +68,11 @@ static const struct flow_step *flow_check_find (const struct flow_checking *c, c
                     where, name, DID_YOU_MEAN (meant, "'", "'", ""));
     else if (to->on_exit && !c->s->on_exit)
         problem_at (c->p, flow_check_origin (c, where),
-                    "step '%s': '%s' names '%s', which runs when all others "
-                    "have ended (on_exit)",
+                    "step '%s': '%s' names '%s', which runs when all others have ended (on_exit)",
                     c->s->name, where, name);
     else if (to == c->s)
         problem_at (c->p, flow_check_origin (c, where),
-                    "step '%s' waits for itself ('%s'); {out.NAME} is its own "
-                    "output",
-                    name, where);
+                    "step '%s' waits for itself ('%s'); {out.NAME} is its own output", name, where);
     free (words);
     return to == c->s || (to && to->on_exit && !c->s->on_exit) ? NULL : to;
 }
@@ -117,8 +114,7 @@ static void check_foreach_source (struct flow_checking *c, const char *name)
     if (!strings_contain ((const char *const *)to->values, dot + 1) || to->foreach)
         problem_at (c->p, flow_check_origin (c, "foreach"),
                     "step '%s': 'foreach' needs a list that one task reports: "
-                    "'%s' must be among the 'values' of '%s', which must have "
-                    "no 'foreach'",
+                    "'%s' must be among the 'values' of '%s', which must have no 'foreach'",
                     c->s->name, dot + 1, step);
     else if (c->s->on_exit)
         problem_at (c->p, flow_check_origin (c, "foreach"),
@@ -157,9 +153,8 @@ static void flow_check_foreach (struct flow_checking *c)
                     s->name, text);
     else if (json_array_size (s->items) == 0 || json_array_size (s->items) > FLOW_WIDTH_MAX)
         problem_at (c->p, flow_check_origin (c, "foreach"),
-                    "step '%s': 'foreach' has %s elements, but must have 1 to "
-                    "%d",
-                    s->name, json_array_size (s->items) ? "too many" : "no", FLOW_WIDTH_MAX);
+                    "step '%s': 'foreach' has %s elements, but must have 1 to %d", s->name,
+                    json_array_size (s->items) ? "too many" : "no", FLOW_WIDTH_MAX);
 }
 
 static void flow_check_each (const struct flow_checking *c)
@@ -174,8 +169,7 @@ static void flow_check_each (const struct flow_checking *c)
                              : s->source != to->source
                                    || strcmp (s->source_value ?: "", to->source_value ?: ""))))
             problem_at (c->p, flow_check_origin (c, "after_each"),
-                        "step '%s': 'after_each' needs a 'foreach' as long as "
-                        "that of '%s'",
+                        "step '%s': 'after_each' needs a 'foreach' as long as that of '%s'",
                         s->name, to->name);
     }
 }
@@ -250,15 +244,12 @@ static void check_step_output (const struct flow_checking *c, size_t step, size_
 
     if (*path == '/' && s->foreach && !strstr (path, "{item}") && !strstr (path, "{index}"))
         problem_at (c->p, origin,
-                    "step '%s': all its tasks write '%s': put {item} or "
-                    "{index} into the path",
+                    "step '%s': all its tasks write '%s': put {item} or {index} into the path",
                     s->name, path);
     for (size_t i = 0; i <= step; i++)
         for (size_t j = 0; j < (i == step ? k : f->steps[i].noutputs); j++)
             if (!strcmp (f->steps[i].outputs[j].path, path) && (i == step || *path == '/'))
-                problem_at (c->p, origin,
-                            "step '%s' and step '%s' write the same output, "
-                            "'%s'",
+                problem_at (c->p, origin, "step '%s' and step '%s' write the same output, '%s'",
                             f->steps[i].name, s->name, path);
 }
 
@@ -303,8 +294,7 @@ static void check_step_software (struct flow *f, struct flow_step *s, const conf
     if (s->sweep && is_own)
         problem_at (p, s->origin,
                     "step '%s': 'container' and 'environment' (modules, conda, "
-                    "venv) of a sweep are keys of its experiment file, '%s': "
-                    "write them there",
+                    "venv) of a sweep are keys of its experiment file, '%s': write them there",
                     s->name, s->sweep);
     if (s->sweep || !software_is_given (from))
         return;
@@ -500,8 +490,7 @@ static int check_name_in_text (const char *name, const char *where, void *arg)
     if (!flow_step_has (to, dot + 1)) {
         char why[256];
         snprintf (why, sizeof (why),
-                  "step '%s' has neither an output nor a value of that name "
-                  "(outputs, values)",
+                  "step '%s' has neither an output nor a value of that name (outputs, values)",
                   step);
         report_unknown_name (
             c, name, where,

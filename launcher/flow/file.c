@@ -76,9 +76,7 @@ static void flow_read_working_folder (struct flow *f, const config_t *cf, struct
             continue;
         snprintf (path, sizeof (path), "steps.%s.working_folder", s->name);
         problem_at (p, origin_of_key (cf, s->working_folder ? path : "working_folder"),
-                    "'working_folder' is \"%s\", but must be attempt, task or "
-                    "shared",
-                    word);
+                    "'working_folder' is \"%s\", but must be attempt, task or shared", word);
         s->work = WORK_TRIAL;
         if (!s->working_folder)
             return;
@@ -365,9 +363,8 @@ static void read_flow_steps (struct flow *f, const config_t *cf, const config_se
     }
     if (n > FLOW_STEPS_MAX) {
         problem_at (p, origin_of (s),
-                    "%d steps: at most %d; 'foreach' runs one step for each "
-                    "element of a list",
-                    n, FLOW_STEPS_MAX);
+                    "%d steps: at most %d; 'foreach' runs one step for each element of a list", n,
+                    FLOW_STEPS_MAX);
         return;
     }
     /* read them once without a step, so that their mistakes are reported only once */
@@ -415,8 +412,7 @@ static void read_flow_root (struct flow *f, const config_t *cf, struct problems 
         problem_at (p, NO_ORIGIN, "'name' is missing: the name of the flow");
     else if (f->base->name && !flow_is_name (f->base->name))
         problem_at (p, origin_of_key (cf, "name"),
-                    "'name' is '%s': 1 to 64 letters, digits, '_' and '-', not "
-                    "'-' first",
+                    "'name' is '%s': 1 to 64 letters, digits, '_' and '-', not '-' first",
                     f->base->name);
 }
 

@@ -640,8 +640,7 @@ int cmd_ckpt (const struct command_line *line)
 
     if (rv >= 0)
         return rv;
-    complain ("no command 'dl ckpt %s'; there are ls, verify, extract, diff, "
-              "export and import",
+    complain ("no command 'dl ckpt %s'; there are ls, verify, extract, diff, export and import",
               line->args[0]);
     return EXIT_USAGE;
 }

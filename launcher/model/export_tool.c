@@ -347,8 +347,7 @@ static int claim_name (const struct sweep *s, const char *folder, struct slurmdl
     else {
         errno = EINVAL;
         errorf (err,
-                "%s has another experiment with the name %.60s: name "
-                "another folder with --output",
+                "%s has another experiment with the name %.60s: name another folder with --output",
                 folder, sweep_folder_name (s));
     }
     free (there);

@@ -91,9 +91,7 @@ static int check_folder (const char *path, bool named, struct slurmdl_error *err
                        "o-w, or name another one with --models",
                        path);
     if (!named && st.st_uid != geteuid () && st.st_uid != 0)
-        return errorf (err,
-                       "%s: belongs to user %u: if you trust that user, "
-                       "name it with --models",
+        return errorf (err, "%s: belongs to user %u: if you trust that user, name it with --models",
                        path, (unsigned)st.st_uid);
     return 0;
 }
@@ -142,8 +140,7 @@ static bool is_model_name (const char *text)
     size_t n = strlen (text);
 
     return n >= 1 && n <= MODEL_NAME_MAX && *text != '.'
-           && strspn (text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-                            "0123456789._-")
+           && strspn (text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")
                   == n;
 }
 
@@ -597,9 +594,7 @@ static int may_remove (const struct model_mark *m, long version, struct slurmdl_
 
     if (stages && *stages) {
         errno = EINVAL;
-        rv = errorf (err,
-                     "%s/%ld is %s: promote another version, or --force "
-                     "removes it",
+        rv = errorf (err, "%s/%ld is %s: promote another version, or --force removes it",
                      m->ref.name, version, stages);
     }
     int e = errno;

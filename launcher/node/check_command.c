@@ -214,9 +214,8 @@ static void lose_collector (struct rank_check *r, const char *what)
         close (r->stream.fd);
     r->stream.fd = -1;
     if (r->local_rank == 0)
-        complain ("check: rank %ld on %s %s %s port %s: %s; it checks only its "
-                  "own node",
-                  r->rank, r->host, what, r->c->address, r->c->port, strerror (errno));
+        complain ("check: rank %ld on %s %s %s port %s: %s; it checks only its own node", r->rank,
+                  r->host, what, r->c->address, r->c->port, strerror (errno));
 }
 
 static void send_line (struct rank_check *r, json_t *line)

@@ -80,8 +80,7 @@ void doctor_peermem (struct site *s)
     else
         site_report (s, HINT, "/sys/module/nvidia_peermem",
                      "not loaded: without it, or dma-buf of the open kernel "
-                     "modules, data goes through the host's memory: modprobe "
-                     "nvidia_peermem");
+                     "modules, data goes through the host's memory: modprobe nvidia_peermem");
 }
 
 /* ---- limits of slurmd, which jobs inherit ---- */

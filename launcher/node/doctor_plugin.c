@@ -57,8 +57,7 @@ void doctor_plugin_line (struct site *s)
 
     if (!s->plugin.at) {
         site_report (s, BROKEN, s->stack_path,
-                     "no line loads dl.so: add \"optional dl.so\", on login and "
-                     "compute nodes");
+                     "no line loads dl.so: add \"optional dl.so\", on login and compute nodes");
         return;
     }
     where_line_is (s->plugin.at, where);
@@ -398,8 +397,7 @@ static void read_site_profile (struct site *s, const char *path)
     /* EPERM: only_admin_can_write() has already reported it */
     if (nccl_read (path, &p, report_profile_line, s) < 0 && errno != EPERM)
         site_report (s, CHANGE, path + strlen (s->root),
-                     "%s: make it a file of at most 16 KiB that every user can "
-                     "read",
+                     "%s: make it a file of at most 16 KiB that every user can read",
                      strerror (errno));
 }
 

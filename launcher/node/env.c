@@ -98,10 +98,8 @@ static void plan_note (struct env_plan *p, const char *fmt, ...)
 /* Why the value of a variable is unknown before the job runs. */
 enum plan_doubt { PLAN_PORTS, PLAN_INTERFACE, PLAN_CPUS, PLAN_DOUBTS };
 static const char *const plan_doubts[] = {
-    [PLAN_PORTS] = "chosen by the number of the job (--job) or reserved by "
-                   "Slurm (--resv-ports)",
-    [PLAN_INTERFACE] = "each node's address and interface on the way to the "
-                       "master",
+    [PLAN_PORTS] = "chosen by the number of the job (--job) or reserved by Slurm (--resv-ports)",
+    [PLAN_INTERFACE] = "each node's address and interface on the way to the master",
     [PLAN_CPUS] = "set where Slurm gives the task one CPU",
 };
 
@@ -1008,8 +1006,7 @@ static int set_binding (struct env_plan *p, struct plan_rank *r, struct slurmdl_
     if (binding_is_wanted (b) && !p->value[ENV_TOPOLOGY])
         plan_note (p,
                    "--dl-bind=%s: cores, order of the GPUs, OMP_NUM_THREADS "
-                   "and DL_BIND_SET are decided on the node: --topology=DIR "
-                   "has its /sys and /proc",
+                   "and DL_BIND_SET are decided on the node: --topology=DIR has its /sys and /proc",
                    p->bind);
     else if (binding_is_wanted (b))
         rv = bind_plan_rank (p, b, r, err);
@@ -1040,8 +1037,7 @@ static void set_network (struct env_plan *p, struct plan_rank *r)
         fabric_text (f, text, sizeof (text));
     } else
         plan_note (p,
-                   "--dl-nccl=%s: DL_NCCL_FABRIC%s known on the node: "
-                   "--topology=DIR has its /sys",
+                   "--dl-nccl=%s: DL_NCCL_FABRIC%s known on the node: --topology=DIR has its /sys",
                    p->nccl, strcmp (p->nccl, "auto") ? " is" : ", and the profile, are");
     if (p->value[ENV_TOPOLOGY] || strcmp (p->nccl, "auto")) {
         nccl_choose (dir ? dir : SYSCONFDIR "/slurm-dl/nccl.d", "/etc/nccl.conf", p->nccl, f,
@@ -1355,9 +1351,8 @@ static void check_devices (struct inside *x)
         n += *c == ',';
     if (n > 0 && *env_value ("LOCAL_RANK") && atol (env_value ("LOCAL_RANK")) >= n)
         contradiction (x,
-                       "LOCAL_RANK=%s is the number of no GPU of "
-                       "CUDA_VISIBLE_DEVICES=%.100s: use --gpus-per-node "
-                       "instead of --gpus-per-task, or --gpu-bind=none",
+                       "LOCAL_RANK=%s is the number of no GPU of CUDA_VISIBLE_DEVICES=%.100s: use "
+                       "--gpus-per-node instead of --gpus-per-task, or --gpu-bind=none",
                        env_value ("LOCAL_RANK"), list);
 }
 

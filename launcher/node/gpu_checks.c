@@ -268,9 +268,8 @@ static void look_at_memory (struct gpu_check *l)
         check_finding (l->place, SEVERITY_WARN, "GPU %s: ECC is off", l->bus);
     if (ASK (l, ecc_errors, NVML_UNCORRECTED, NVML_SINCE_BOOT, &errors) && errors)
         check_finding (l->place, SEVERITY_BAD,
-                       "GPU %s: %llu uncorrected ECC errors since its driver "
-                       "was loaded",
-                       l->bus, errors);
+                       "GPU %s: %llu uncorrected ECC errors since its driver was loaded", l->bus,
+                       errors);
     if (ASK (l, pages_pending, &on) && on)
         check_finding (l->place, SEVERITY_BAD, "GPU %s: pages to retire; it needs a reset", l->bus);
     if (!ASK (l, rows, &corrected, &uncorrected, &pending, &failed))
@@ -280,9 +279,7 @@ static void look_at_memory (struct gpu_check *l)
                        l->bus);
     else if (pending)
         check_finding (l->place, SEVERITY_BAD,
-                       "GPU %s: a row of its memory is to be remapped; it needs "
-                       "a reset",
-                       l->bus);
+                       "GPU %s: a row of its memory is to be remapped; it needs a reset", l->bus);
 }
 
 static bool look_at_clock (struct gpu_check *l)

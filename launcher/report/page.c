@@ -337,8 +337,7 @@ static void read_trial_media (struct media *all, const struct report *r, long tr
 
 static void put_base64 (FILE *f, const unsigned char *p, size_t n)
 {
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrs"
-                                 "tuvwxyz0123456789+/";
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
     for (size_t i = 0; i < n; i += 3) {
         uint32_t v = (uint32_t)p[i] << 16;
@@ -365,10 +364,8 @@ static void put_image (FILE *f, const struct media_item *m, size_t *left)
     *left -= size * 4 / 3;
     fputs ("<canvas role=\"img\" aria-label=\"", f);
     html_put (f, m->name);
-    fprintf (f,
-             "\" width=\"%u\" height=\"%u\" data-channels=\"%u\" "
-             "data-pixels=\"",
-             m->width, m->height, m->channels);
+    fprintf (f, "\" width=\"%u\" height=\"%u\" data-channels=\"%u\" data-pixels=\"", m->width,
+             m->height, m->channels);
     put_base64 (f, m->pixels, size);
     fputs ("\"></canvas>", f);
 }
@@ -401,9 +398,8 @@ static void media_put (FILE *f, const struct report_data *d)
         read_trial_media (&all, &d->report, d->order[i]);
         trial_name (&d->report, d->order[i], name, sizeof (name));
         if (all.n && !any)
-            fputs ("<section class=\"card\" id=\"media\"><header><h2>Texts and "
-                   "images</h2><p class=\"dim\">the newest of the best "
-                   "trials</p></header><div class=\"media\">",
+            fputs ("<section class=\"card\" id=\"media\"><header><h2>Texts and images</h2><p "
+                   "class=\"dim\">the newest of the best trials</p></header><div class=\"media\">",
                    f);
         any |= all.n > 0;
         for (size_t k = 0; k < all.n; k++) {
@@ -695,9 +691,7 @@ static void put_best (FILE *f, const struct report_data *d)
     const struct report *r = &d->report;
     const struct sweep *s = r->sweeps[0].s;
 
-    fputs ("<section class=\"card answer\" aria-labelledby=\"h-best\"><h2 "
-           "id=\"h-best\">Best ",
-           f);
+    fputs ("<section class=\"card answer\" aria-labelledby=\"h-best\"><h2 id=\"h-best\">Best ", f);
     html_put (f, sweep_metric (s, 0));
     fprintf (f, " <span class=\"dim\">(%s is better)</span></h2><p class=\"value\">",
              s->exp->search->config.smaller_is_better ? "smaller" : "larger");
@@ -875,15 +869,11 @@ static void comparison_put (FILE *f, const struct report_data *d)
 {
     if (d->report.nsweeps < 2)
         return;
-    fputs ("<section class=\"card\" "
-           "id=\"compare\"><header><h2>Experiments</h2></header><div "
-           "class=\"plain\"><table>"
-           "<thead><tr><th class=\"t\" scope=\"col\">experiment</th><th "
-           "class=\"t\" scope=\"col\">searcher</th>"
-           "<th class=\"t\" scope=\"col\">state</th><th "
-           "scope=\"col\">best</th><th scope=\"col\">trial</th>"
-           "<th scope=\"col\">trials</th><th scope=\"col\">failed</th><th "
-           "scope=\"col\">time of results</th></tr></thead><tbody>",
+    fputs ("<section class=\"card\" id=\"compare\"><header><h2>Experiments</h2></header><div "
+           "class=\"plain\"><table><thead><tr><th class=\"t\" scope=\"col\">experiment</th><th "
+           "class=\"t\" scope=\"col\">searcher</th><th class=\"t\" scope=\"col\">state</th><th "
+           "scope=\"col\">best</th><th scope=\"col\">trial</th><th scope=\"col\">trials</th><th "
+           "scope=\"col\">failed</th><th scope=\"col\">time of results</th></tr></thead><tbody>",
            f);
     for (size_t k = 0; k < d->report.nsweeps; k++)
         put_compared (f, d, k);
@@ -896,9 +886,7 @@ static void put_table_head (FILE *f, const struct report_data *d)
 {
     const struct sweep *s = d->report.sweeps[0].s;
 
-    fputs ("<thead><tr><th scope=\"col\">trial</th><th class=\"t\" "
-           "scope=\"col\">state</th>",
-           f);
+    fputs ("<thead><tr><th scope=\"col\">trial</th><th class=\"t\" scope=\"col\">state</th>", f);
     for (size_t m = 0; m < sweep_metrics (s); m++) {
         fputs ("<th scope=\"col\">", f);
         html_put (f, sweep_metric (s, m));

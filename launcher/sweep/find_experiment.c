@@ -250,9 +250,7 @@ static int complain_unreadable (const struct problems *p, const struct slurmdl_e
     if (n == 0)
         return fail (err);
     complain ("%.*s%s", (int)n, p->text,
-              e == EBADMSG ? " (the experiment is damaged: this is its own "
-                             "copy of the file)"
-                           : "");
+              e == EBADMSG ? " (the experiment is damaged: this is its own copy of the file)" : "");
     return error_status (e);
 }
 
@@ -323,8 +321,7 @@ static int check_pin (struct sweep *s, const char *pin)
         return EXIT_OK;
     }
     complain ("%s: what its trials run as you has changed since this worker "
-              "was submitted: see experiment.conf, then 'dl resume' starts "
-              "others",
+              "was submitted: see experiment.conf, then 'dl resume' starts others",
               s->dir);
     return EXIT_USAGE;
 }

@@ -473,9 +473,7 @@ static int list_numbers (const char *path, long block, long after, struct log_li
 static int entry_damaged (struct slurmdl_error *err, const char *path)
 {
     errno = EBADMSG;
-    return errorf (err,
-                   "%s: damaged (checksum or JSON is wrong): restore this file "
-                   "from a backup",
+    return errorf (err, "%s: damaged (checksum or JSON is wrong): restore this file from a backup",
                    path);
 }
 
@@ -524,9 +522,7 @@ static int read_event (const struct entry_reading *r, const char *line, struct s
 static int entry_missing (struct slurmdl_error *err, const char *path)
 {
     errno = EBADMSG;
-    return errorf (err,
-                   "%s: missing, but later entries exist: restore this "
-                   "file from a backup",
+    return errorf (err, "%s: missing, but later entries exist: restore this file from a backup",
                    path);
 }
 

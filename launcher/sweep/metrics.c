@@ -530,10 +530,7 @@ static bool read_attempt_rows (struct row_reading *g, const struct sweep *s, siz
     snprintf (dir, sizeof (dir), "%s/trials/%04ld/a.%ld", s->dir, g->trial, g->attempt);
     rv = slurmdl_metrics_read_dir (dir, add_metric_row, g, &why);
     if (rv == 0 && attempt_is_missing (s, g->trial, g->attempt, dir, sizeof (dir)))
-        rv = errorf (&why,
-                     "%s: missing, although the result of this attempt was "
-                     "accepted",
-                     dir);
+        rv = errorf (&why, "%s: missing, although the result of this attempt was accepted", dir);
     if (rv < 0)
         errorf (&g->rows->damage, "%s", why.text);
     if (rv == 0 && new > first && slurmdl_resumed_at (dir, &begin) > 0)

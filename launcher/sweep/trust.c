@@ -191,9 +191,7 @@ static int open_record (const struct sweep *s, char *buf, size_t size, enum reco
     *buf = '\0';
     if (find_record_folder (s, buf, size, use) == 0)
         return 0;
-    return errorf (err,
-                   "cannot keep records in %s: %s (XDG_STATE_HOME names "
-                   "another folder)",
+    return errorf (err, "cannot keep records in %s: %s (XDG_STATE_HOME names another folder)",
                    *buf ? buf : "the home folder",
                    errno == EPERM ? "others may write there" : inside_error (errno));
 }
@@ -502,8 +500,7 @@ enum trust_state trust_check (struct sweep *s, char *why, size_t size)
                   owner_text (s->owner), s->exp->dir);
     else if (state == TRUST_NEW)
         snprintf (why, size,
-                  "its trials would run, as you, what experiment.conf of %s "
-                  "says, in the folder %s",
+                  "its trials would run, as you, what experiment.conf of %s says, in the folder %s",
                   owner_text (s->owner), s->exp->dir);
     return state;
 }

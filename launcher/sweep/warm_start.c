@@ -100,9 +100,8 @@ static int find_metrics (const struct experiment *e, const struct sweep *s, size
                 break;
         if (at[i] == s->exp->metric->n) {
             problem_at (p, e->search->warm_start_origin,
-                        "'searcher.warm_start': %s has no metric '%s'; "
-                        "its metric is '%s'",
-                        s->dir, e->metric->names[i], s->exp->metric->name);
+                        "'searcher.warm_start': %s has no metric '%s'; its metric is '%s'", s->dir,
+                        e->metric->names[i], s->exp->metric->name);
             return -1;
         }
     }

@@ -21,9 +21,9 @@ static const char python_probe[] =
     "    from importlib import import_module\n"
     "    main = import_module(sys.argv[1]).main\n"
     "except ImportError as error:\n"
-    "    sys.stderr.write('dl: %s: %s: install the Python package of slurm-dl "
-    "(pip install " PYTHON_SOURCE "), or name another python in DL_PYTHON\\n' % "
-    "(sys.executable, error))\n"
+    "    sys.stderr.write('dl: %s: %s: install the Python package of slurm-dl (pip "
+    "install " PYTHON_SOURCE
+    "), or name another python in DL_PYTHON\\n' % (sys.executable, error))\n"
     "    sys.exit(3)\n"
     "sys.exit(main(*sys.argv[2:]))\n";
 

@@ -64,8 +64,7 @@ int strings_compare (const void *a, const void *b)
 
 bool word_fits (const char *text)
 {
-    size_t n = strspn (text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-                             "0123456789_.+-");
+    size_t n = strspn (text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.+-");
 
     return n > 0 && n < WORD_SIZE && !text[n] && *text != '.' && *text != '-';
 }

@@ -212,9 +212,7 @@ int work_folder_make (const struct trial_attempt *a, struct slurmdl_error *err)
 
     if (!*a->work && work_is_copied (a)) {
         errno = ENAMETOOLONG;
-        return errorf (err,
-                       "%s: no working folder: its path would be longer than "
-                       "%d bytes",
+        return errorf (err, "%s: no working folder: its path would be longer than %d bytes",
                        a->sweep->exp->dir, PATH_MAX);
     }
     if (!*a->work || copy_folders_of (a, a->number, from, to) < 0)

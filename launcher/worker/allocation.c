@@ -349,9 +349,7 @@ static void leave_for_memory (struct worker *w, bool too_small)
 
     slurm_bytes_text (need, sizeof (need), w->sweep->memory);
     if (!w->memory.leaves && too_small && !w->memory.can_grow)
-        complain ("the trials need %s of memory each: start workers in a "
-                  "larger job",
-                  need);
+        complain ("the trials need %s of memory each: start workers in a larger job", need);
     else if (!w->memory.leaves)
         fprintf (stderr,
                  too_small

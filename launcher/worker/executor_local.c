@@ -120,9 +120,7 @@ int local_check (const struct experiment *e, struct slurmdl_error *err)
     if (e->resources->node_gpus == 0 || (gpus = local_gpus ()) >= e->resources->node_gpus)
         return 0;
     errno = EINVAL;
-    return errorf (err,
-                   "a trial needs %lld GPU%s ('resources.%s') "
-                   "and this machine has %d",
+    return errorf (err, "a trial needs %lld GPU%s ('resources.%s') and this machine has %d",
                    (long long)e->resources->node_gpus, e->resources->node_gpus == 1 ? "" : "s",
                    experiment_gpus_key (e), gpus);
 }

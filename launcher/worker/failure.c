@@ -290,8 +290,7 @@ static void why_no_metric (const struct trial_attempt *a, struct failure_class *
                   sweep_metric (sweep, 0));
     else
         snprintf (v->why, sizeof (v->why),
-                  "ended without logging all %zu metrics (\"%s\", \"%s\"%s) "
-                  "at one step",
+                  "ended without logging all %zu metrics (\"%s\", \"%s\"%s) at one step",
                   sweep_metrics (sweep), sweep_metric (sweep, 0), sweep_metric (sweep, 1),
                   sweep_metrics (sweep) > 2 ? ", ..." : "");
     n = strlen (v->why);

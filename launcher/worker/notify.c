@@ -75,11 +75,7 @@ static int find_webhook_url (const struct experiment *e, char url[URL_MAX],
     if (*where == '$') {
         snprintf (url, URL_MAX, "%s", value ? value : "");
         errno = ENOENT;
-        return value ? 0
-                     : errorf (err,
-                               "'notify.webhook': the variable %s is not "
-                               "set",
-                               where + 1);
+        return value ? 0 : errorf (err, "'notify.webhook': the variable %s is not set", where + 1);
     }
     path_from (path, notification_folder (e), where);
     return read_url_file (path, url, err);
@@ -295,14 +291,12 @@ static void send_mail (const struct experiment *e, const struct notification *n)
     if (why) {
         used = "sendmail";
         snprintf (whole, sizeof (whole),
-                  "To: %s\nSubject: %s\nContent-Type: text/plain; "
-                  "charset=utf-8\n\n%s",
+                  "To: %s\nSubject: %s\nContent-Type: text/plain; charset=utf-8\n\n%s",
                   e->notify->mail, n->subject, body);
         status = run_notifier (e, n, sendmail, add_sendmail_folders, whole, &why);
     }
     if (why)
-        complain ("notify: cannot send mail: neither 'mail' nor 'sendmail' "
-                  "could be run (%s)",
+        complain ("notify: cannot send mail: neither 'mail' nor 'sendmail' could be run (%s)",
                   strerror (why));
     else
         complain_of_status (used, status);

@@ -380,8 +380,7 @@ static const char *why_exclude (const struct worker *w, long trial, const struct
     if (r->verdict.exclude)
         return worker_is_excluded (w) ? NULL : r->verdict.why;
     return !r->verdict.free && host_spoils (w->sweep, w->host, trial)
-               ? "attempts of several trials failed here in a row, while "
-                 "others succeed elsewhere"
+               ? "attempts of several trials failed here in a row, while others succeed elsewhere"
                : NULL;
 }
 

@@ -24,8 +24,7 @@ uint64_t process_start (const char *proc, int64_t pid)
         return PROCESS_UNKNOWN;
     if (fgets (text, sizeof (text), f) && (c = strrchr (text, ')')))
         sscanf (c + 1,
-                " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d"
-                " %*d %*d %*d %*d %llu",
+                " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
                 &state, &start);
     fclose (f);
     return state == 'Z' ? 0 : start;

@@ -195,10 +195,7 @@ static int merge_lay_out (struct merge *g, const char *tmp, int64_t step, struct
             return -1;
     if (!manifest_covered (m, name)) {
         errno = EINVAL;
-        return errorf (err,
-                       "'%s': the shards of the ranks overlap, or do not cover "
-                       "it",
-                       name);
+        return errorf (err, "'%s': the shards of the ranks overlap, or do not cover it", name);
     }
     if (draft_lay_out (&g->draft) < 0 || draft_reserve (&g->draft) < 0)
         return errorf (err, "%s: cannot lay out the file: %s", tmp, strerror (errno));

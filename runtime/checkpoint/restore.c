@@ -467,8 +467,7 @@ static enum restore_verdict none_left (const struct slurmdl *run, const struct c
                                        bool touched, struct slurmdl_error *err)
 {
     static const char what[] = "every checkpoint is damaged: put back copies "
-                               "of them, or move them away to start from the "
-                               "beginning";
+                               "of them, or move them away to start from the beginning";
     char list[NAMES_SIZE];
 
     if (name_bad (run, c, 0, list) == 0)

@@ -153,9 +153,7 @@ static int report_loss (const struct slurmdl_metrics *m, struct slurmdl_error *e
 
     errno = e ? e : ENOSPC;
     if (e)
-        return errorf (err,
-                       "%s: cannot write: %s; %lu metrics wait in memory, %ld "
-                       "are lost",
+        return errorf (err, "%s: cannot write: %s; %lu metrics wait in memory, %ld are lost",
                        m->file.path,
                        e == ENOENT ? "the file or its folder was removed" : strerror (e),
                        ring_count (&m->ring) - atomic_load (&m->written), lost);

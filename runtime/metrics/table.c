@@ -367,11 +367,9 @@ static int tell_lost (const struct lost *l, const char *path, struct slurmdl_err
     if (l->n == 0)
         return 0;
     errno = EBADMSG;
-    return errorf (err,
-                   "%s: damaged: %llu row%s lost, the first is number %llu "
-                   "(checksums are wrong)",
-                   path, (unsigned long long)l->n, l->n == 1 ? " is" : "s are",
-                   (unsigned long long)l->first);
+    return errorf (
+        err, "%s: damaged: %llu row%s lost, the first is number %llu (checksums are wrong)", path,
+        (unsigned long long)l->n, l->n == 1 ? " is" : "s are", (unsigned long long)l->first);
 }
 
 /* Pass the good rows of a block to 'f', in runs. */

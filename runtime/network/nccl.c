@@ -138,8 +138,7 @@ struct span {
 
 int nccl_check_name (const char *name)
 {
-    static const char taken[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRST"
-                                "UVWXYZ0123456789_.-";
+    static const char taken[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
     size_t n = strspn (name, taken);
 
     if (n > 0 && n <= NCCL_PROFILE_NAME && !name[n] && *name != '.')

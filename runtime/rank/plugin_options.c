@@ -122,9 +122,7 @@ static int check_hang (const char *value, char *why, size_t size)
 
     if (!strcmp (value, "off") || hang_options_parse (value, &h) == 0)
         return 0;
-    snprintf (why, size,
-              "not hang:SECONDS (%d to %d), with ,kill after it to end the "
-              "step",
+    snprintf (why, size, "not hang:SECONDS (%d to %d), with ,kill after it to end the step",
               HANG_MIN, HANG_MAX);
     return -1;
 }

@@ -174,9 +174,7 @@ static void fill_tf (const struct rank_facts *f, struct rank_environment *e)
         comma = ", ";
     }
     role = roles_of (f->roles, f->rank, &index);
-    value_put (&v,
-               "}, \"task\": {\"type\": \"%s\", \"index\": %ld}, "
-               "\"rpc_layer\": \"grpc\"}",
+    value_put (&v, "}, \"task\": {\"type\": \"%s\", \"index\": %ld}, \"rpc_layer\": \"grpc\"}",
                tf_type (role), index);
     value_end (&v);
     /* TensorFlow starts as many threads as there are CPUs, and a worker with a
@@ -210,8 +208,7 @@ static void fill_ps (const struct rank_facts *f, struct rank_environment *e)
     long schedulers = roles_count (f->roles, ROLE_SCHEDULER, NULL);
 
     if (!workers || !servers || schedulers != 1 || workers + servers + 1 != f->size) {
-        env_why (e, "nothing is set: ps has the roles scheduler:1, server and "
-                    "worker");
+        env_why (e, "nothing is set: ps has the roles scheduler:1, server and worker");
         return;
     }
     if (!*f->address) {
@@ -290,10 +287,8 @@ static void fill_master (const struct rank_facts *f, struct rank_environment *e)
 {
     if (!*f->master) {
         env_why (e, *f->unknown ? f->unknown
-                                : "the master is not set: Slurm does not say "
-                                  "which node has rank 0 with "
-                                  "--distribution=arbitrary on more than two "
-                                  "nodes");
+                                : "the master is not set: Slurm does not say which node has rank 0 "
+                                  "with --distribution=arbitrary on more than two nodes");
         return;
     }
     env_text (e, "MASTER_ADDR", f->master);
@@ -581,10 +576,8 @@ static void advise_jax (const struct rank_facts *f, char *buf, size_t size)
                   "each; use --ntasks-per-node=%ld",
                   tasks, seen, seen > 1 ? "s" : "", seen);
     else
-        snprintf (buf, size,
-                  "%ld GPUs of a node for %ld tasks: each gets %ld, and %ld "
-                  "idle",
-                  seen, tasks, seen / tasks, seen % tasks);
+        snprintf (buf, size, "%ld GPUs of a node for %ld tasks: each gets %ld, and %ld idle", seen,
+                  tasks, seen / tasks, seen % tasks);
 }
 
 void rank_environment_advice (const char *framework, const struct rank_facts *f, char *buf,

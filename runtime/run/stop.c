@@ -110,8 +110,7 @@ static void write_exit_status (int status, void *unused)
     if (first_rank)
         fprintf (stderr,
                  "slurmdl: job %s: stopped by %s before its end, which Slurm "
-                 "takes as complete unless the job's script requeues it: "
-                 "scontrol requeue %s\n",
+                 "takes as complete unless the job's script requeues it: scontrol requeue %s\n",
                  job, stop_name (by), job);
 }
 

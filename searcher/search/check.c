@@ -45,8 +45,7 @@ static const char *check_objectives (const struct search_config *config,
     if (config->objectives < 0 || config->objectives > OBJECTIVES_MAX)
         return "there can be 1 to 8 objectives";
     if (config->objectives > 1 && !(kind->needs & HAS_OBJECTIVES))
-        return "this searcher takes one metric only; auto, random, sobol, lhs, "
-               "tpe, "
+        return "this searcher takes one metric only; auto, random, sobol, lhs, tpe, "
                "gp and nsga2 take several";
     if (config->objectives > 1 && config->max_length > 1 && kind->needs & HAS_RUNGS)
         return "several metrics need full trainings: max_length must be 1";

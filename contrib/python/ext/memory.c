@@ -152,8 +152,7 @@ PyObject *format_of (PyObject *module, PyObject *o)
         dims[i] = (uint64_t)l.view.shape[i];
     if (!name || l.view.ndim > SLURMDL_DIMS_MAX)
         PyErr_Format (PyExc_TypeError,
-                      "%s: not an array of numbers in native byte order "
-                      "with at most 8 dimensions",
+                      "%s: not an array of numbers in native byte order with at most 8 dimensions",
                       l.has_view && l.view.format ? l.view.format : "an int");
     else
         result = Py_BuildValue ("(sNN)", name, tuple_of (dims, l.view.ndim),
@@ -252,8 +251,7 @@ int protect_slab_of (PyObject *args, struct protect_args *p)
     if (PyTuple_Size (offset) == p->ndims && PyTuple_Size (local) == p->ndims)
         return take_memory (p, memory, p->part);
     PyErr_Format (PyExc_ValueError,
-                  "%s: the offset and shape of a slab must have as many dimensions as "
-                  "the tensor",
+                  "%s: the offset and shape of a slab must have as many dimensions as the tensor",
                   p->name);
     return -1;
 }

@@ -157,9 +157,7 @@ static bool is_expected (const struct boot_accept *m, uint32_t rank, char *why)
         snprintf (why, BOOT_TEXT, "rank %u is not one of 1 to %ld", rank, m->place->size - 1);
     else
         snprintf (why, BOOT_TEXT,
-                  "rank %u has come twice: are there two processes with the "
-                  "same rank?",
-                  rank);
+                  "rank %u has come twice: are there two processes with the same rank?", rank);
     return false;
 }
 

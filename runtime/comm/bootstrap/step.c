@@ -87,9 +87,8 @@ static int take_hosts (struct boot_place *p, const char *machine, const char *ho
         hosts = boot_is_loopback (hosts) ? hosts : "127.0.0.1";
     else if (boot_is_loopback (hosts) || !strcmp (hosts, "-")) {
         errno = ECONNREFUSED;
-        return errorf (err, "rank 0 listens only on the loopback of another node: give "
-                            "all ranks an address that they can reach "
-                            "(DL_COMM_ADDRESS, MASTER_ADDR)");
+        return errorf (err, "rank 0 listens only on the loopback of another node: give all ranks "
+                            "an address that they can reach (DL_COMM_ADDRESS, MASTER_ADDR)");
     }
     snprintf (p->host, sizeof (p->host), "%s", hosts);
     return 0;

@@ -187,8 +187,7 @@ static int publish_root (struct boot_place *p, struct slurmdl_error *err)
     if (!p->has_key)
         return errorf (err,
                        "there is no secret for the ranks: %s; start them with "
-                       "srun --dl=torch, or set DL_SECRET to 32 hexadecimal "
-                       "digits",
+                       "srun --dl=torch, or set DL_SECRET to 32 hexadecimal digits",
                        why.text);
     if (p->post.is_on || p->listener.port == p->port)
         return 0;

@@ -125,10 +125,8 @@ static int go_to_parent (struct boot_tree *t, const struct boot_place *p,
     struct boot_peer parent;
 
     if (fd < 0)
-        return errorf (err,
-                       "rank %ld (%s) cannot reach rank %ld (%s) at %s:%d: "
-                       "%s",
-                       p->rank, p->own, (long)w->parent, w->parent_host, at, w->parent_port,
+        return errorf (err, "rank %ld (%s) cannot reach rank %ld (%s) at %s:%d: %s", p->rank,
+                       p->own, (long)w->parent, w->parent_host, at, w->parent_port,
                        strerror (errno));
     boot_peer_init (&parent, fd, NULL);
     parent.rank = w->parent;

@@ -430,8 +430,7 @@ static int fail_late_formation (const struct formation *m, struct slurmdl_error 
 {
     errno = ETIMEDOUT;
     return errorf (err,
-                   "%s: only %ld of at least %ld ranks joined within %.0f s "
-                   "(DL_ELASTIC_TIMEOUT)",
+                   "%s: only %ld of at least %ld ranks joined within %.0f s (DL_ELASTIC_TIMEOUT)",
                    m->g->dir, m->count, m->g->min, m->g->timeout);
 }
 

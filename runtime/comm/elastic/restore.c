@@ -255,9 +255,7 @@ static int directory_check (const struct directory *d, struct slurmdl_error *err
         end = run_end (d, i, same_name);
         if (!is_covered (d, i, end, false)) {
             errno = EINVAL;
-            return errorf (err,
-                           "the slabs of '%s' on all ranks do not cover it "
-                           "once",
+            return errorf (err, "the slabs of '%s' on all ranks do not cover it once",
                            d->list[i].piece.name);
         }
     }

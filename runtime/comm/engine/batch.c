@@ -86,11 +86,9 @@ static int await_one (struct engine *e, const struct engine_task *t, double dead
             return errorf (err, "the communicator is broken");
         if (monotonic () > deadline) {
             errno = ETIMEDOUT;
-            return errorf (err,
-                           "rank %ld (%s): the work on its stream before %.80s "
-                           "took more than %g s",
-                           e->rank, slurmdl_comm_host (e->owner, e->rank), t->name->text,
-                           e->timeout);
+            return errorf (
+                err, "rank %ld (%s): the work on its stream before %.80s took more than %g s",
+                e->rank, slurmdl_comm_host (e->owner, e->rank), t->name->text, e->timeout);
         }
         nanosleep (&nap, NULL);
     }

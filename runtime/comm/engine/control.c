@@ -762,8 +762,7 @@ static void altered (struct control *k, long rank)
     char text[256];
 
     snprintf (text, sizeof (text),
-              "a message from rank %ld (%s) was altered in transit (wrong MAC): "
-              "connection closed",
+              "a message from rank %ld (%s) was altered in transit (wrong MAC): connection closed",
               rank, rank_host (k->e, rank));
     engine_fail (k->e, EBADMSG, text);
 }

@@ -643,9 +643,8 @@ static int check_peers (const struct mpi_self *s, const struct mpi_peer *peers,
             if (peers[i].rank == peers[k].rank) {
                 errno = ENOTSUP;
                 return errorf (err,
-                               "ranks %d and %d are both rank %d of MPI: MPI "
-                               "does not know the other ranks: start them "
-                               "with srun --mpi=pmix or mpirun",
+                               "ranks %d and %d are both rank %d of MPI: MPI does not know the "
+                               "other ranks: start them with srun --mpi=pmix or mpirun",
                                k, i, peers[i].rank);
             }
     return 0;

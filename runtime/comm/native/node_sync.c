@@ -173,8 +173,7 @@ static int check_call (struct node_group *n, uint64_t barrier, struct slurmdl_er
         return 0;
     if (mesh_compare (n->mesh, n->world[r], other->tag[barrier % NODE_BARRIERS], err) == 0)
         mesh_fail (n->mesh, EPROTO, err,
-                   "the same call of rank %ld and rank %ld has different "
-                   "numbers of bytes",
+                   "the same call of rank %ld and rank %ld has different numbers of bytes",
                    mesh_world_rank (n->mesh, n->world[n->rank]),
                    mesh_world_rank (n->mesh, n->world[r]));
     return fail_node_group (n, err);

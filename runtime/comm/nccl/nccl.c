@@ -856,9 +856,8 @@ static int choose_device (struct nccl_self *s, struct nccl_peer *mine, struct nc
     if (find_twins (s, peers, &a, &b)) {
         errno = EBUSY;
         return errorf (err,
-                       "nccl: ranks %d and %d (%s) have the same GPU (%s): "
-                       "give each its own, by srun --gpus-per-task=1 or "
-                       "cudaSetDevice(), or set DL_COMM_BACKEND=native",
+                       "nccl: ranks %d and %d (%s) have the same GPU (%s): give each its own, by "
+                       "srun --gpus-per-task=1 or cudaSetDevice(), or set DL_COMM_BACKEND=native",
                        a, b, nccl_lib->host (s->mesh, a), peers[a].bus);
     }
     s->device = mine->device;

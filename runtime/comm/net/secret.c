@@ -62,9 +62,8 @@ enum secret_result secret_of_environment (const char *purpose, unsigned char *ke
         return SECRET_UNSET;
     if (secret_parse (text, secret) < 0) {
         errno = EINVAL;
-        return errorf (err, "DL_SECRET is not 32 hexadecimal digits: unset it, or "
-                            "set it to the output of `openssl rand -hex 16`, the "
-                            "same for all ranks");
+        return errorf (err, "DL_SECRET is not 32 hexadecimal digits: unset it, or set it to the "
+                            "output of `openssl rand -hex 16`, the same for all ranks");
     }
     derive_key (secret, purpose, key);
     handshake_forget (secret, sizeof (secret));

@@ -224,9 +224,8 @@ static PyObject *writer_add (PyObject *o, PyObject *args)
         rv = writer_add_tensor (self, &t, &l);
     else {
         PyErr_Format (PyExc_ValueError,
-                      "'%.140s...': a name in a checkpoint must be at most %zu "
-                      "bytes",
-                      name, sizeof (t.name) - 1);
+                      "'%.140s...': a name in a checkpoint must be at most %zu bytes", name,
+                      sizeof (t.name) - 1);
         rv = -1;
     }
     lent_return (&l);

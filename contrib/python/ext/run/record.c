@@ -125,8 +125,7 @@ PyObject *run_histogram (PyObject *o, PyObject *args)
     PyBuffer_Release (&counts);
     errno = e;
     return logged (self, rv, name,
-                   "a histogram of at most 16 MiB with ascending edges, one more "
-                   "than its counts");
+                   "a histogram of at most 16 MiB with ascending edges, one more than its counts");
 }
 
 /* Arguments: name, step, type, memory, number of elements. */
