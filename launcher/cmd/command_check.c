@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Check that the command of an experiment can run and uses the values it gets. */
-#include "launcher/cmd/command_check.h"
+#include "launcher/cmd/commands.h"
 
 #include <ctype.h>
 #include <dirent.h>

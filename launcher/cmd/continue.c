@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "launcher/cmd/commands.h"
-#include "launcher/cmd/freeze.h"
 #include "launcher/cmd/start.h"
 #include "launcher/config/diagnostics.h"
 #include "launcher/config/experiment.h"

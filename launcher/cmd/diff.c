@@ -8,8 +8,6 @@
 #include <unistd.h>
 
 #include "launcher/cmd/commands.h"
-#include "launcher/cmd/freeze.h"
-#include "launcher/cmd/provenance.h"
 #include "launcher/code/code.h"
 #include "launcher/config/experiment.h"
 #include "launcher/config/flat.h"

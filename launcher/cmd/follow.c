@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Follow an experiment: for the command that started it, dl wait and dl watch. */
-#include "launcher/cmd/follow.h"
-
 #include <limits.h>
 #include <math.h>
 #include <signal.h>
@@ -11,8 +9,6 @@
 #include <unistd.h>
 
 #include "launcher/cmd/commands.h"
-#include "launcher/cmd/overview.h"
-#include "launcher/cmd/scale.h"
 #include "launcher/config/experiment.h"
 #include "launcher/config/search_settings.h"
 #include "launcher/config/worker_settings.h"

@@ -7,7 +7,6 @@
 
 #include "launcher/cmd/commands.h"
 #include "launcher/cmd/start.h"
-#include "launcher/cmd/trial_shape.h"
 #include "launcher/config/edit.h"
 #include "launcher/config/experiment.h"
 #include "launcher/config/fork_origin.h"

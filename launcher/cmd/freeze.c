@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Freeze the code of an experiment and run trials from the frozen copy. */
-#include "launcher/cmd/freeze.h"
+#include "launcher/cmd/commands.h"
 
 #include <errno.h>
 #include <limits.h>

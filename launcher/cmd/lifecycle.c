@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dl stop, pause, resume, kill and rm: change the state of an experiment, or remove it. */
-
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -11,8 +10,6 @@
 #include <unistd.h>
 
 #include "launcher/cmd/commands.h"
-#include "launcher/cmd/follow.h"
-#include "launcher/cmd/freeze.h"
 #include "launcher/cmd/start.h"
 #include "launcher/code/code.h"
 #include "launcher/config/diagnostics.h"

@@ -9,7 +9,6 @@
 #include <time.h>
 
 #include "launcher/cmd/commands.h"
-#include "launcher/cmd/overview.h"
 #include "launcher/config/diagnostics.h"
 #include "launcher/config/experiment.h"
 #include "launcher/config/job_settings.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Print the state, faults, failures and workers of an experiment. */
-#include "launcher/cmd/overview.h"
+#include "launcher/cmd/commands.h"
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -8,7 +8,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "launcher/cmd/command_check.h"
 #include "launcher/config/checkpoint_policy.h"
 #include "launcher/config/edit.h"
 #include "launcher/config/experiment.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Print the recorded provenance of an experiment. */
-#include "launcher/cmd/provenance.h"
+#include "launcher/cmd/commands.h"
 
 #include <limits.h>
 #include <stdio.h>

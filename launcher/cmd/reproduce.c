@@ -10,8 +10,6 @@
 #include <unistd.h>
 
 #include "launcher/cmd/commands.h"
-#include "launcher/cmd/provenance.h"
-#include "launcher/cmd/try_run.h"
 #include "launcher/code/code.h"
 #include "launcher/config/experiment.h"
 #include "launcher/config/fork_origin.h"

@@ -4,9 +4,7 @@
 #include <unistd.h>
 
 #include "launcher/cmd/commands.h"
-#include "launcher/cmd/freeze.h"
 #include "launcher/cmd/start.h"
-#include "launcher/cmd/trial_shape.h"
 #include "launcher/config/edit.h"
 #include "launcher/config/experiment.h"
 #include "launcher/config/job_settings.h"

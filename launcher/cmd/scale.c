@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dl scale, and the array tasks that an experiment has in Slurm's queue. */
-#include "launcher/cmd/scale.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

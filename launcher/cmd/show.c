@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dl show: print an experiment with selected trials and columns, or one trial. */
-
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -16,8 +15,6 @@
 #include <unistd.h>
 
 #include "launcher/cmd/commands.h"
-#include "launcher/cmd/overview.h"
-#include "launcher/cmd/provenance.h"
 #include "launcher/config/experiment.h"
 #include "launcher/config/job_settings.h"
 #include "launcher/config/metric_settings.h"

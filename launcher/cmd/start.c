@@ -7,11 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "launcher/cmd/command_check.h"
 #include "launcher/cmd/commands.h"
-#include "launcher/cmd/follow.h"
-#include "launcher/cmd/freeze.h"
-#include "launcher/cmd/scale.h"
 #include "launcher/code/code.h"
 #include "launcher/config/code_settings.h"
 #include "launcher/config/edit.h"

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Choose nodes and ranks for the GPUs that a trial requests. */
-#include "launcher/cmd/trial_shape.h"
-
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -38,7 +36,7 @@ enum shape_choice {
 };
 
 /* How many shapes sbatch tests at most, and how many of them in one partition. */
-enum { SHAPES_MAX = 16, OF_PARTITION = 3, NAMES_MAX = 64 };
+enum { SHAPES_MAX = 16, OF_PARTITION = 3, PARTITIONS_MAX = 64 };
 
 /* Seconds by which two start times may differ and still count as the same. */
 static const double same_start = 60;
@@ -96,7 +94,7 @@ struct shapes {
     const struct experiment *e;
     struct slurm_nodes nodes;
     const char *chosen;
-    char names[NAMES_MAX][256]; /* of partitions */
+    char names[PARTITIONS_MAX][256]; /* of partitions */
     int nnames;
     char by_default[256];
     struct shape list[SHAPES_MAX];
@@ -105,7 +103,7 @@ struct shapes {
 
 static void add_partition_name (struct shapes *s, const char *name, size_t len)
 {
-    if (len == 0 || len >= sizeof (s->names[0]) || s->nnames == NAMES_MAX)
+    if (len == 0 || len >= sizeof (s->names[0]) || s->nnames == PARTITIONS_MAX)
         return;
     for (int i = 0; i < s->nnames; i++)
         if (strlen (s->names[i]) == len && !strncmp (s->names[i], name, len))

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dl try: run one trial of length 1 here and report what it did. */
-
 #include <libconfig.h>
 #include <limits.h>
 #include <math.h>
@@ -13,9 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "launcher/cmd/command_check.h"
 #include "launcher/cmd/commands.h"
-#include "launcher/cmd/try_run.h"
 #include "launcher/code/code.h"
 #include "launcher/config/checkpoint_policy.h"
 #include "launcher/config/code_settings.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Run one trial on this host, in a temporary directory. */
-#include "launcher/cmd/try_run.h"
+#include "launcher/cmd/commands.h"
 
 #include <errno.h>
 #include <fcntl.h>

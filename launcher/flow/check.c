@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "launcher/cmd/command_check.h"
+#include "launcher/cmd/commands.h"
 #include "launcher/code/code.h"
 #include "launcher/config/edit.h"
 #include "launcher/config/hparams.h"

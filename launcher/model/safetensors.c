@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Read and write safetensors. */
-#include "launcher/model/safetensors.h"
+#include "launcher/model/model.h"
 
 #include <errno.h>
 #include <fcntl.h>

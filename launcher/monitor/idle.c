@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Find since when the GPUs of a node have had no work.  Pure. */
-#include "launcher/monitor/idle.h"
+#include "launcher/monitor/monitor.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -8,6 +8,7 @@
 
 #include "launcher/sys/gpu_readings.h"
 #include "runtime/base/error.h"
+#include "runtime/metrics/file.h"
 
 struct command_line;
 
@@ -163,3 +164,72 @@ void advice_text (const struct usage *u, const struct pattern_row *row, char *bu
  * two ranks can be compared.
  */
 const struct usage_rank *advise_lowest (const struct usage *u, enum advice_of of);
+
+/* ---- find since when the GPUs of a node have had no work (idle.c) ---- */
+
+struct idle_gpu {
+    int index;
+    double since; /* time of the first sample without work; NaN: it works, or its load is unknown */
+    bool is_long; /* it has been idle for the limit or longer */
+    bool is_new;  /* is_long became true with this sample */
+};
+
+struct idle_gpus {
+    double limit; /* s */
+    double last;  /* time of the previous sample; NaN: none */
+    int n;
+    struct idle_gpu gpus[GPUS_MAX];
+};
+
+/* Add a sample taken at 'now', in seconds of a monotonic clock.  If there was no sample for three
+ * quarters of the limit, because the job was suspended or the driver did not answer, that time
+ * counts as work.
+ */
+void idle_take (struct idle_gpus *g, const struct gpu_readings *r, double now);
+
+/* Whether the last sample had GPUs, and all of them have been idle for the limit or longer. */
+bool idle_all (const struct idle_gpus *g);
+
+/* Describe the GPUs whose is_new is true: "GPUs 0, 1 of n1 (ranks 0, 1) have been idle since
+ * 06:20:13, for 10 min".  If there is none, 'buf' becomes "", and the function returns false.
+ * 'rank_of' returns the rank of a process on a GPU; -1: none.
+ */
+bool idle_text (const struct idle_gpus *g, const struct gpu_readings *r, const char *node,
+                double now, long (*rank_of) (const void *arg, pid_t pid), const void *arg,
+                char *buf, size_t size);
+
+/* ---- the output file: a time series of named values, bounded in size (series.c) ---- */
+
+/* The file has the layout of runtime/metrics/file.h and is consistent at every
+ * instant.  A value that equals the previous one is not written again.
+ * doc/formats.md lists the names.
+ *
+ * Once the file reaches 'max' rows, all samples except the first are merged in
+ * pairs, and each later row covers twice as many samples as before.  Merging
+ * keeps the last value of a counter and the mean of a gauge.
+ */
+
+enum series_kind { SERIES_GAUGE, SERIES_COUNTER };
+
+struct series;
+
+/* Create DIR/STEM.h5, or STEM.1.h5 and so on if that exists.  'folder' is a
+ * descriptor of DIR, or -1 to open it by name.  Returns NULL with 'err' set.
+ */
+struct series *series_create (const char *dir, int folder, const char *stem,
+                              const struct metrics_file_about *about, size_t max,
+                              struct slurmdl_error *err);
+
+/* Write pending samples and close.  NULL is accepted. */
+void series_destroy (struct series *s);
+
+/* Add a value to the current sample.  NaN is ignored.  So are names of 64 bytes
+ * or more, and new names once there are 4,096.
+ */
+void series_put (struct series *s, enum series_kind kind, double value, const char *fmt, ...)
+    __attribute__ ((format (printf, 4, 5)));
+
+/* Finish the current sample.  Returns -1 with errno if it could not be written.
+ * That sample is lost, and the next one contains every value.
+ */
+int series_end (struct series *s, double time);

@@ -19,8 +19,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "launcher/monitor/idle.h"
-#include "launcher/monitor/series.h"
 #include "launcher/sweep/attempt.h"
 #include "launcher/sys/alloc.h"
 #include "launcher/sys/command_line.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The output file of the monitor: a time series of named values, bounded in size. */
-#include "launcher/monitor/series.h"
+#include "launcher/monitor/monitor.h"
 
 #include <errno.h>
 #include <math.h>

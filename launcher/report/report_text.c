@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Format texts and numbers for the report's JSON and HTML. */
-#include "launcher/report/report_text.h"
+#include "launcher/report/report.h"
 
 #include <ctype.h>
 #include <inttypes.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Watch an attempt with several ranks, and recover from hung or lost nodes within the allocation.
  */
-#include "launcher/worker/heal.h"
+#include "launcher/worker/worker_private.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -31,7 +31,6 @@
 #include "launcher/sys/oom.h"
 #include "launcher/sys/subprocess.h"
 #include "launcher/trainer/trainer.h"
-#include "launcher/worker/heal.h"
 #include "launcher/worker/worker.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"

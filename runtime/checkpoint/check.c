@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Open a checkpoint; list, read and verify its tensors. */
-#include "runtime/checkpoint/check.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>

@@ -48,3 +48,33 @@ int finish_paths (const char *dir, int64_t step, char *tmp, char *path, struct s
 
 /* Give a finished file its name; an existing file of that name is out of date. */
 int finish_name (const char *tmp, const char *path);
+
+/* ---- copy protected memory, to write it while training continues (snapshot.c) ---- */
+
+/* Page-aligned memory that is reused; pinned for a device if device memory is copied. */
+struct buffer {
+    unsigned char *data;
+    size_t size;
+    const struct memory_ops *device;
+    bool pinned;
+};
+
+/* Create the job with the pieces of this rank, in the program's own memory. */
+int job_create (struct save_job *job, const struct slurmdl *run, int64_t step);
+/* Add a region to a job, in parts of at most PART_BYTES. */
+int job_add (struct save_job *job, const struct region *r);
+void job_free (struct save_job *job);
+
+/* Copy the job into the buffer.  On failure the job is unchanged: ENOMEM (more
+ * than DL_SNAPSHOT_MAX, or than half of the free memory), EIO from a device.
+ */
+int snapshot_take (struct buffer *b, struct save_job *job);
+/* Allocate the buffer that the job needs: 0, or -1 with ENOMEM. */
+int snapshot_prepare (struct buffer *b, const struct save_job *job);
+void buffer_free (struct buffer *b);
+
+/* ---- the saves of a run that are in flight (save.c) ---- */
+
+/* Wait for them.  Returns -1 if one has failed.  NULL is accepted. */
+struct saver;
+int saver_destroy (struct saver *s);

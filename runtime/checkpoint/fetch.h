@@ -39,3 +39,14 @@ int fetch_add_whole (struct fetch *f, const struct manifest_row *row);
  */
 int fetch_run (struct fetch *f, long threads, atomic_int *cancel);
 void fetch_free (struct fetch *f);
+
+/* ---- open a checkpoint, list, read and verify its tensors (check.c) ---- */
+
+/* Verify a whole file as it is on the disk; its step must be 'step'. */
+int check_file (const char *path, int64_t step, atomic_int *cancel);
+
+struct slurmdl_checkpoint {
+    int fd;
+    struct manifest m;
+    char *path;
+};

@@ -18,7 +18,6 @@
 #include "runtime/base/environment.h"
 #include "runtime/base/error.h"
 #include "runtime/base/thread_pool.h"
-#include "runtime/checkpoint/check.h"
 #include "runtime/checkpoint/fetch.h"
 #include "runtime/metrics/metrics.h"
 #include "runtime/run/run.h"

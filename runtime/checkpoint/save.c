@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Save now or in a thread, verify the result, and remove old checkpoints. */
-#include "runtime/checkpoint/save.h"
-
 #include <errno.h>
 #include <limits.h>
 #include <pthread.h>
@@ -12,9 +10,8 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/base/error.h"
-#include "runtime/checkpoint/check.h"
 #include "runtime/checkpoint/commit.h"
-#include "runtime/checkpoint/snapshot.h"
+#include "runtime/checkpoint/fetch.h"
 #include "runtime/metrics/metrics.h"
 
 enum { IN_FLIGHT = 2 };

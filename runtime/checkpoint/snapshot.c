@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copy protected memory, so that training can continue while the copy is written. */
-#include "runtime/checkpoint/snapshot.h"
+#include "runtime/checkpoint/commit.h"
 
 #include <errno.h>
 #include <stdatomic.h>

@@ -7,9 +7,8 @@
 #include <unistd.h>
 
 #include "runtime/base/error.h"
-#include "runtime/checkpoint/check.h"
 #include "runtime/checkpoint/commit.h"
-#include "runtime/checkpoint/snapshot.h"
+#include "runtime/checkpoint/fetch.h"
 #include "runtime/checkpoint/staging.h"
 #include "runtime/storage/crc32c.h"
 #include "runtime/storage/io.h"

@@ -12,7 +12,7 @@
 
 #include "runtime/base/environment.h"
 #include "runtime/base/error.h"
-#include "runtime/checkpoint/save.h"
+#include "runtime/checkpoint/commit.h"
 #include "runtime/metrics/metrics.h"
 #include "runtime/run/run.h"
 #include "runtime/run/session.h"

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Protected memory and states: the contents of a run's checkpoints. */
-#include "runtime/run/region.h"
-
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CMA-ES: draw, rank, adapt mean, step and covariance, keep the margin. */
-#include "searcher/models/cmaes.h"
+#include "searcher/models/models.h"
 
 #include <math.h>
 #include <string.h>

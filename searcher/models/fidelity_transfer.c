@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Transfer between fidelities: what short trainings tell about long ones. */
-#include "searcher/models/fidelity_transfer.h"
+#include "searcher/models/models.h"
 
 #include <stdlib.h>
 

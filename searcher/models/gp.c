@@ -7,9 +7,7 @@
 #include <string.h>
 
 #include "searcher/models/gp_internal.h"
-#include "searcher/numeric/bfgs.h"
-#include "searcher/numeric/kumaraswamy.h"
-#include "searcher/numeric/matern.h"
+#include "searcher/numeric/numeric.h"
 
 /* With more than PART points, a part of that size is fitted first, then all points in FEW steps. */
 enum { STEPS = 30, PART = 40, FEW = 4 };

@@ -27,7 +27,7 @@ void gp_keep_straight (struct gp *gp);
  * probable length scales and noise under a prior that suits any d (C. Hvarfner
  * and others, arXiv 2402.02229).  Of many points a part is fitted first.
  *
- * Numeric dimensions are warped, each by its own curve (kumaraswamy.h; J. Snoek
+ * Numeric dimensions are warped, each by its own curve (numeric.h; J. Snoek
  * and others, arXiv 1402.0929), if that is clearly more probable: functions
  * often change more in one part of a range than in another.  Points are always
  * passed unwarped.

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "searcher/models/gp.h"
-#include "searcher/numeric/factor.h"
+#include "searcher/numeric/numeric.h"
 
 struct gp {
     int64_t max, d, n;

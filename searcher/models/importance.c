@@ -7,10 +7,10 @@
 #include <string.h>
 
 #include "searcher/models/gp.h"
+#include "searcher/numeric/numeric.h"
 #include "searcher/numeric/row.h"
-#include "searcher/numeric/warp.h"
 #include "searcher/space/space.h"
-#include "searcher/state/point.h"
+#include "searcher/state/state.h"
 
 /* Least and greatest number of points to fit; points of the space to average
  * over, and to take the variance over; number of parameters to draw surfaces

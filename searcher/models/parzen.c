@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A Parzen estimator: kernels with their widths and weights, sampling and densities. */
-#include "searcher/models/parzen.h"
+#include "searcher/models/models.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -4,8 +4,7 @@
 #include <string.h>
 
 #include "searcher/models/gp_internal.h"
-#include "searcher/numeric/kumaraswamy.h"
-#include "searcher/numeric/matern.h"
+#include "searcher/numeric/numeric.h"
 
 static const double jitter = 1e-8, usual_noise = 1e-3;
 

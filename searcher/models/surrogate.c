@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The surrogate model of a search: a Gaussian process for each objective. */
-#include "searcher/models/surrogate.h"
+#include "searcher/models/models.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "searcher/numeric/normal.h"
-#include "searcher/numeric/warp.h"
+#include "searcher/numeric/numeric.h"
 #include "searcher/objectives/pareto.h"
-#include "searcher/state/point.h"
+#include "searcher/state/state.h"
 
 static int surrogate_allocate (struct surrogate *t)
 {

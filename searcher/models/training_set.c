@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The training set of a model: trials and their values. */
-#include "searcher/models/training_set.h"
+#include "searcher/models/models.h"
 
 #include <stdlib.h>
 

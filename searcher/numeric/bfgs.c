@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Minimise a smooth function within bounds, by BFGS. */
-#include "searcher/numeric/bfgs.h"
+#include "searcher/numeric/numeric.h"
 
 #include <math.h>
 #include <string.h>

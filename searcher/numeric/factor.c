@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Cholesky factorisation of a covariance, and solving with it. */
-#include "searcher/numeric/factor.h"
+#include "searcher/numeric/numeric.h"
 
 #include <math.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The Kumaraswamy warp: widens one part of a range and narrows another. */
-#include "searcher/numeric/kumaraswamy.h"
+#include "searcher/numeric/numeric.h"
 
 #include "searcher/numeric/vector.h"
 

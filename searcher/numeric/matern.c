@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Matern covariances of many pairs of points at once. */
-#include "searcher/numeric/matern.h"
+#include "searcher/numeric/numeric.h"
 
 #include <math.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The Yeo-Johnson transformation of maximum likelihood. */
-#include "searcher/numeric/warp.h"
+#include "searcher/numeric/numeric.h"
 
 #include <math.h>
 

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The automatic sampler, which picks and mixes the others. */
-#include "searcher/models/fidelity_transfer.h"
+#include "searcher/models/models.h"
 #include "searcher/numeric/rng.h"
-#include "searcher/samplers/bayes.h"
-#include "searcher/samplers/evolve.h"
 #include "searcher/samplers/samplers.h"
-#include "searcher/state/point.h"
+#include "searcher/state/state.h"
 
 /* Full trainings: after the first points of a Sobol sequence, a Gaussian
  * process proposes points.  If it explains little of the data (its

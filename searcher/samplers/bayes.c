@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Bayesian optimisation: the point of largest expected improvement. */
-#include "searcher/samplers/bayes.h"
-
 #include <stdlib.h>
 
-#include "searcher/models/surrogate.h"
+#include "searcher/models/models.h"
 #include "searcher/samplers/samplers.h"
-#include "searcher/state/point.h"
+#include "searcher/state/state.h"
 
 enum { START_MIN = 5, START_MAX = 14 };
 

@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Points from CMA-ES. */
-#include "searcher/samplers/evolve.h"
-
 #include <stdlib.h>
 
-#include "searcher/models/cmaes.h"
+#include "searcher/models/models.h"
 #include "searcher/numeric/rng.h"
 #include "searcher/samplers/samplers.h"
-#include "searcher/state/point.h"
+#include "searcher/state/state.h"
 
 /* With more dimensions there is no covariance matrix, and points are random. */
 enum { DIMS_MAX = 200, TRIES = 50 };
 
-/* The state of cmaes.h follows. */
+/* The state of cmaes.c follows. */
 struct evolution {
     int64_t begun;
 };

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "searcher/samplers/samplers.h"
-#include "searcher/state/plan.h"
+#include "searcher/state/state.h"
 
 /* A parameter that is active only for some values of another lies below that
  * one: the space is a forest, and the points below a value are those of all

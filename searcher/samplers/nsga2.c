@@ -2,11 +2,11 @@
 /* NSGA-II, a genetic algorithm for several objectives. */
 #include <stdlib.h>
 
-#include "searcher/models/training_set.h"
+#include "searcher/models/models.h"
 #include "searcher/numeric/rng.h"
 #include "searcher/objectives/pareto.h"
 #include "searcher/samplers/samplers.h"
-#include "searcher/state/point.h"
+#include "searcher/state/state.h"
 
 /* K. Deb and others, IEEE Transactions on Evolutionary Computation 6, 2002, but
  * without generations, because trials end at any time: each child has two

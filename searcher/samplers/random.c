@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Random search, and the middle of the space. */
 #include "searcher/samplers/samplers.h"
-#include "searcher/state/point.h"
+#include "searcher/state/state.h"
 
 static void middle_point (const struct searcher *s, long trial, double *x)
 {

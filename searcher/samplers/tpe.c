@@ -3,19 +3,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "searcher/models/parzen.h"
-#include "searcher/models/training_set.h"
+#include "searcher/models/models.h"
 #include "searcher/objectives/pareto.h"
 #include "searcher/samplers/samplers.h"
-#include "searcher/state/point.h"
+#include "searcher/state/state.h"
 
 /* As in Optuna: first random trials; the best tenth, at most 25, is good; the
  * best of 24 candidates is taken.  Of more than OTHERS_MAX other trials the
  * newest and an even share of the rest are used, and of the running trials the
- * newest PENDING_MAX.
+ * newest RUNNING_MAX.
  */
 enum { STARTUP = 10, GOOD_MAX = 25, CANDIDATES = 24 };
-enum { OTHERS_MAX = 400, OTHERS_NEW = 100, PENDING_MAX = 200, TRIES = 20 };
+enum { OTHERS_MAX = 400, OTHERS_NEW = 100, RUNNING_MAX = 200, TRIES = 20 };
 
 /* Parameters that are active for the same values of the same parent are
  * modelled together, from the trials in which they are active (Optuna's
@@ -138,7 +137,7 @@ static int fill_group (const struct searcher *s, const struct training_set *v, s
             g->others[g->nothers] = take_group (s, g, v->trial[i]);
             g->nothers++;
         }
-    for (int64_t i = v->npending > PENDING_MAX ? v->npending - PENDING_MAX : 0; i < v->npending;
+    for (int64_t i = v->npending > RUNNING_MAX ? v->npending - RUNNING_MAX : 0; i < v->npending;
          i++)
         if (!isnan (searcher_point (s, v->pending[i])[g->index[0]])) {
             g->others[g->nothers] = take_group (s, g, v->pending[i]);

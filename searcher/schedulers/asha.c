@@ -4,8 +4,7 @@
 
 #include "searcher/schedulers/rung.h"
 #include "searcher/schedulers/schedulers.h"
-#include "searcher/state/plan.h"
-#include "searcher/state/waiting_trials.h"
+#include "searcher/state/state.h"
 
 /* Of n results at a rung the best floor (n / divisor) are promoted as soon as
  * they are among the best: no trial waits for a rung to fill, so that early on

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Full trainings: one trial, or as many as wanted. */
 #include "searcher/schedulers/schedulers.h"
-#include "searcher/state/plan.h"
+#include "searcher/state/state.h"
 
 static void single_plan (const struct search_request *request, struct search_plan *plan)
 {

@@ -4,9 +4,7 @@
 
 #include "searcher/numeric/rng.h"
 #include "searcher/schedulers/schedulers.h"
-#include "searcher/state/plan.h"
-#include "searcher/state/point.h"
-#include "searcher/state/waiting_trials.h"
+#include "searcher/state/state.h"
 
 /* A member of the population is trained one generation at a time.  If it is
  * bad, or among the worst quarter when its next generation is due, it ends, and

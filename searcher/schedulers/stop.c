@@ -5,7 +5,7 @@
 #include "searcher/schedulers/asha.h"
 #include "searcher/schedulers/rung.h"
 #include "searcher/schedulers/schedulers.h"
-#include "searcher/state/plan.h"
+#include "searcher/state/state.h"
 
 static void stop_plan (const struct search_request *request, struct search_plan *plan)
 {

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "searcher/search/kinds.h"
-#include "searcher/state/plan.h"
+#include "searcher/state/state.h"
 
 const struct searcher_kind *search_plan (const struct search_request *request,
                                          struct search_plan *plan)

@@ -4,8 +4,7 @@
 #include "searcher/schedulers/schedulers.h"
 #include "searcher/search/build.h"
 #include "searcher/search/kinds.h"
-#include "searcher/state/plan.h"
-#include "searcher/state/point.h"
+#include "searcher/state/state.h"
 
 static const char *check_trials (const struct search_config *config, int needs)
 {

@@ -7,8 +7,7 @@
 
 #include "searcher/schedulers/rung.h"
 #include "searcher/search/kinds.h"
-#include "searcher/state/point.h"
-#include "searcher/state/waiting_trials.h"
+#include "searcher/state/state.h"
 
 /* ---- which trial is next ---- */
 

@@ -9,7 +9,7 @@
 #include "searcher/search/build.h"
 #include "searcher/search/events.h"
 #include "searcher/search/kinds.h"
-#include "searcher/state/waiting_trials.h"
+#include "searcher/state/state.h"
 
 /* ---- the plan ---- */
 

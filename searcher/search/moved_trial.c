@@ -5,7 +5,7 @@
 
 #include "searcher/search/events.h"
 #include "searcher/space/space.h"
-#include "searcher/state/point.h"
+#include "searcher/state/state.h"
 
 int searcher_move (struct searcher *s, long trial, const double *x)
 {

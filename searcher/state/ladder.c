@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Exact arithmetic of successive halving: rungs, brackets and their trials. */
-#include "searcher/state/ladder.h"
+#include "searcher/state/state.h"
 
 #include <math.h>
 

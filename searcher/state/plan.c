@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Plan full trainings, and compile the constraint of a request. */
-#include "searcher/state/plan.h"
+#include "searcher/state/state.h"
 
 #include <errno.h>
 #include <stdlib.h>

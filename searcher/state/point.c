@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Points of a search: active parameters, and the constraint. */
-#include "searcher/state/point.h"
+#include "searcher/state/state.h"
 
 #include <stdlib.h>
 #include <string.h>

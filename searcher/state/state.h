@@ -10,7 +10,61 @@
 #include "searcher/searcher.h"
 #include "searcher/space/constraint.h"
 #include "searcher/space/space.h"
-#include "searcher/state/ladder.h"
+
+/* ---- exact arithmetic of successive halving: rungs, brackets and their trials (ladder.c) ---- */
+
+/* All arithmetic is exact, with integers: floor (log (243) / log (3)) is 4 in floating point. */
+
+enum { RUNGS_MAX = 32 }; /* also of brackets */
+
+/* The divisor as the fraction p / q. */
+struct ratio {
+    uint32_t p, q;
+};
+
+/* Convert 'divisor' as the decimal number that the user wrote: 2.2 is 11 / 5.
+ * Returns NULL, or a sentence that says what is wrong with it.
+ */
+const char *ratio_from (struct ratio *d, double divisor);
+
+/* floor (n / d) */
+int64_t ratio_share (struct ratio d, int64_t n);
+
+/* Number of possible rungs: at most 'rungs', d^(rungs - 1) <= length, trials. */
+int ladder_height (struct ratio d, long rungs, int64_t length, int64_t trials);
+
+/* max (floor (length / d^steps), 1): the length of the rung 'steps' below the top. */
+int64_t ladder_rung (struct ratio d, int64_t length, int steps);
+
+/* Write the lengths of the rungs, shortest first, without duplicates.  Returns
+ * how many there are.
+ */
+int ladder_build (struct ratio d, int rungs, int64_t length, int64_t *out);
+
+/* Append rungs to n of them, each 'd' times as long as the last, up to
+ * 'length', which becomes the last one.  Returns how many there are, -1 if
+ * there is no room.
+ */
+int ladder_extend (struct ratio d, int64_t *rungs, int n, int64_t length);
+
+/* Write the heights of the brackets in a mode, highest first.  Returns how many
+ * there are, 0 if the mode is unknown.
+ */
+int bracket_heights (enum search_mode mode, int rungs, int *heights);
+
+/* Divide 'total' trials among n brackets by the weights d^(height - 1) /
+ * height, rounded down, at least 1 each, the remainder to the first.  Returns
+ * the number of brackets that get trials.
+ */
+int bracket_trials (struct ratio d, int64_t total, const int *heights, int n, int64_t *trials);
+
+/* Divide 'limit' concurrent trials among n brackets, at least 1 each; without a
+ * limit (0) each bracket may run all of its trials.
+ */
+void bracket_limits (int64_t limit, const int64_t *trials, int n, int64_t *limits);
+
+/* min (floor (d^(height - 1)), max): number of trials that fill a bracket. */
+int64_t bracket_width (struct ratio d, int height, int64_t max);
 
 enum { TRIALS_MAX = 10000000, BRACKETS_MAX = 1000, EARLIER_MAX = 32 };
 
@@ -278,3 +332,49 @@ static inline double searcher_objective (const struct searcher *s, int64_t k, do
 {
     return !isfinite (value) ? INFINITY : s->larger >> k & 1 ? -value : value;
 }
+
+/* ---- plans of a method, made before there is a state (plan.c) ---- */
+
+/* Plan 'trials' full trainings. */
+void plan_flat (struct search_plan *plan, const struct search_config *config, int64_t trials);
+
+/* As constraint_compile(), for the request's constraint. */
+const char *plan_constraint (const struct search_request *request, struct constraint *c,
+                             int *column);
+
+/* ---- points of a search: active parameters, and the constraint (point.c) ---- */
+
+/* Set inactive parameters to NaN. */
+void point_mask (const struct searcher *s, double *x);
+
+/* Whether it is a point of the space, masked as it should be. */
+bool point_fits (const struct searcher *s, const double *x);
+
+/* Whether the constraint allows a masked point. */
+bool point_allowed (const struct searcher *s, const double *x);
+
+/* Whether no trial has this point yet. */
+bool point_is_new (const struct searcher *s, const double *x);
+
+/* Whether random draws can find an allowed point. */
+bool point_possible (const struct searcher *s);
+
+/* Draw the point of a trial, not masked; an allowed one if possible at all. */
+void point_random (const struct searcher *s, long trial, double *x);
+
+/* ---- trials that wait for their next segment, first in, first out (waiting_trials.c) ---- */
+
+/* Number 'i' of the trials that are due, the first promoted first. */
+int32_t *due_trial (const struct searcher *s, int64_t i);
+
+/* Schedule the next segment of a paused trial: to the next rung, ... */
+void due_promote (struct searcher *s, long trial);
+
+/* ... or to the current length of full trainings. */
+void due_go_on (struct searcher *s, long trial);
+
+/* Undo due_promote(): the trial waits at the rung below again. */
+void due_demote (struct searcher *s, long trial);
+
+/* Remove a trial that is due from the ring. */
+void due_remove (struct searcher *s, long trial);

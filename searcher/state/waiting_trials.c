@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The trials that wait for their next segment: a first-in, first-out ring. */
-#include "searcher/state/waiting_trials.h"
+#include "searcher/state/state.h"
 
 int32_t *due_trial (const struct searcher *s, int64_t i)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Safetensors files, as dl ckpt import reads them. */
-#include "launcher/model/safetensors.h"
+#include "launcher/model/model.h"
 #include "tests/fuzz/fuzz.h"
 
 enum { DATA_MAX = 1 << 20 };

@@ -3,7 +3,6 @@
 #include <poll.h>
 
 #include "launcher/monitor/monitor.h"
-#include "launcher/monitor/series.h"
 #include "launcher/sys/gpu_readings.c"
 #include "tests/folder.h"
 

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "launcher/monitor/idle.h"
+#include "launcher/monitor/monitor.h"
 #include "runtime/rank/plugin_options.h"
 #include "tests/unit.h"
 

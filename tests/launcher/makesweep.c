@@ -19,7 +19,7 @@
 #include "launcher/config/resources.h"
 #include "launcher/config/search_settings.h"
 #include "launcher/config/space.h"
-#include "launcher/monitor/series.h"
+#include "launcher/monitor/monitor.h"
 #include "launcher/sweep/create.h"
 #include "launcher/sweep/log.h"
 #include "launcher/sweep/peer.h"

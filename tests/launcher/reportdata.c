@@ -2,7 +2,6 @@
 /* dl report: check the page's text, numbers and JSON, and how it thins curves. */
 #include "launcher/report/page_data.h"
 #include "launcher/report/report.h"
-#include "launcher/report/report_text.h"
 #include "launcher/sweep/peer.h"
 #include "launcher/sweep/sweep.h"
 #include "tests/folder.h"

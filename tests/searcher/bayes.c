@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The Gaussian process and the searchers that use it. */
 #include "searcher/models/gp_internal.h"
-#include "searcher/numeric/kumaraswamy.h"
+#include "searcher/numeric/numeric.h"
 #include "searcher/searcher.h"
 #include "tests/searcher/params.h"
 #include "tests/searcher/search.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Combinations of two features, and limits. */
-#include "searcher/models/fidelity_transfer.h"
+#include "searcher/models/models.h"
 #include "searcher/state/state.h"
 #include "tests/searcher/params.h"
 #include "tests/searcher/search.h"

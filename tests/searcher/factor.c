@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Solving with a Cholesky factor is correct and reads nothing outside the factor. */
-#include "searcher/numeric/factor.h"
+#include "searcher/numeric/numeric.h"
 #include "tests/unit.h"
 
 enum { N_MAX = 9, STRIDE = N_MAX + 3 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rungs, brackets with their trials and limits, and the preview. */
-#include "searcher/state/ladder.h"
+#include "searcher/state/state.h"
 #include "tests/unit.h"
 
 static struct ratio ratio (double divisor)

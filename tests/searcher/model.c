@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The Parzen estimator and TPE. */
-#include "searcher/models/parzen.h"
+#include "searcher/models/models.h"
 #include "searcher/searcher.h"
 #include "tests/searcher/params.h"
 #include "tests/searcher/search.h"

@@ -11,7 +11,7 @@
 #include "runtime/base/environment.h"
 #include "runtime/base/error.h"
 #include "runtime/comm/api/backend.h"
-#include "runtime/comm/native/flat.h"
+#include "runtime/comm/native/native.h"
 #include "runtime/comm/reduce/reduce.h"
 
 static int gather_bytes (struct mesh *m, const void *mine, size_t bytes, void *all,

@@ -2,7 +2,7 @@
 /* Packets over a stream socket: four bytes of length, then the packet, each
  * followed by its tag.
  */
-#include "runtime/comm/engine/connection.h"
+#include "runtime/comm/engine/control.h"
 
 #include <errno.h>
 #include <fcntl.h>

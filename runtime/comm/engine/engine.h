@@ -4,12 +4,41 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 
 #include "runtime/base/device_memory.h"
 #include "runtime/comm/api/comm.h"
 #include "runtime/comm/engine/hash_map.h"
 #include "runtime/comm/engine/tensor.h"
-#include "runtime/comm/engine/timeline.h"
+#include "runtime/slurmdl_comm.h"
+
+/* ---- events in Chrome's trace format (timeline.c) ---- */
+
+/* The array form, which readers accept without its end ("Trace Event Format",
+ * docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU).  A process is a rank, a
+ * thread a tensor.  Times are in microseconds since the start, whose time of day is in the first
+ * event. Only one thread at a time may write.
+ */
+struct timeline;
+
+/* "%r" in 'path' becomes the rank; without it only rank 0 writes, and '*t' is NULL on the others.
+ * 'cycles': record timeline_cycle().
+ */
+int timeline_open (struct timeline **t, const char *path, long rank, const char *host, bool cycles,
+                   struct slurmdl_error *err);
+int timeline_close (struct timeline *t); /* NULL is accepted */
+
+/* Record an event that lasted from 'start' to 'end' (seconds) in the line 'row'. */
+void timeline_span (struct timeline *t, const char *row, const char *event, double start,
+                    double end, size_t bytes);
+
+/* Record that this rank asks for new tensors. */
+void timeline_cycle (struct timeline *t, double now);
+
+/* Let others read what was written so far, at most twice a second. */
+void timeline_flush (struct timeline *t);
+
+/* ---- the engine ---- */
 
 /* An engine has two threads.  The control thread (control.c) agrees with the other ranks on the
  * tensors to reduce.  The executor (executor.c) reduces them, batch by batch, in the order in which

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Count the ready units of each tensor, and build the tree of ranks. */
-#include "runtime/comm/engine/readiness.h"
+#include "runtime/comm/engine/control.h"
 
 #include <stdlib.h>
 #include <string.h>

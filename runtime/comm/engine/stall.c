@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Find the ranks that a named tensor waits for. */
-#include "runtime/comm/engine/stall.h"
+#include "runtime/comm/engine/control.h"
 
 #include <stdio.h>
 #include <stdlib.h>

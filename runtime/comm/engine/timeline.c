@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Write events as lines of JSON. */
-#include "runtime/comm/engine/timeline.h"
+#include "runtime/comm/engine/engine.h"
 
 #include <errno.h>
 #include <fcntl.h>

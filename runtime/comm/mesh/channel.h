@@ -77,7 +77,7 @@ void mesh_reason (struct mesh *m, int code, const char *why);
 /* Record that the host of this rank of the world is gone. */
 void mesh_found_unreachable (struct mesh *m, long rank);
 
-/* Connect to a rank (dial.h).  Returns a socket and its seal, or -1. */
+/* Connect to a rank (endpoint.h).  Returns a socket and its seal, or -1. */
 int mesh_call (const struct mesh *m, long peer, enum dial_kind kind, double seconds,
                struct net_seal **seal);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* TCP connections between ranks: establish them within a deadline, and watch them. */
-#include "runtime/comm/mesh/dial.h"
+#include "runtime/comm/mesh/endpoint.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

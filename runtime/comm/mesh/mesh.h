@@ -80,7 +80,7 @@ void mesh_set_waits (struct mesh *m, long peer);
 int mesh_lost (struct mesh *m, long peer, struct slurmdl_error *err);
 int mesh_timed_out (struct mesh *m, long peer, struct slurmdl_error *err);
 
-/* Whether that rank's host is gone (dial.h); 'fd' is a connection to it.  For a
+/* Whether that rank's host is gone (endpoint.h); 'fd' is a connection to it.  For a
  * rank that waits for it, about once a second; any thread may call it.
  */
 bool mesh_is_unreachable (struct mesh *m, long peer, int fd);

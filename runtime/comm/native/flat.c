@@ -2,7 +2,7 @@
 /* Collectives in which all ranks of a mesh have the same role: the algorithms, and
  * when to use each.
  */
-#include "runtime/comm/native/flat.h"
+#include "runtime/comm/native/native.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,15 +2,13 @@
 /* Collectives in two stages: among the ranks of a node, then between nodes through
  * one or more ranks of each.
  */
-#include "runtime/comm/native/hierarchical.h"
-
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "runtime/base/error.h"
-#include "runtime/comm/native/flat.h"
+#include "runtime/comm/native/native.h"
 #include "runtime/comm/reduce/reduce.h"
 
 /* Channel numbers of the meshes of rails and leaders; no other mesh uses them. */

@@ -3,8 +3,7 @@
 #include <errno.h>
 
 #include "runtime/comm/api/backend.h"
-#include "runtime/comm/native/flat.h"
-#include "runtime/comm/native/hierarchical.h"
+#include "runtime/comm/native/native.h"
 
 static int native_probe (struct slurmdl_error *err)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Set up the shared memory of the ranks of a node. */
-#include "runtime/comm/native/node.h"
+#include "runtime/comm/native/native.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "runtime/base/error.h"
-#include "runtime/comm/native/node_sync.h"
 
 /* The first rank's description of its memory. */
 struct node_offer {

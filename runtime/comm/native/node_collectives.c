@@ -4,8 +4,7 @@
 #include <string.h>
 
 #include "runtime/base/error.h"
-#include "runtime/comm/native/node.h"
-#include "runtime/comm/native/node_sync.h"
+#include "runtime/comm/native/native.h"
 #include "runtime/comm/reduce/reduce.h"
 
 /* Up to this many bytes of all ranks together, each rank reduces everything. */

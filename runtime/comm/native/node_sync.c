@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Synchronize the ranks of a node. */
-#include "runtime/comm/native/node_sync.h"
+#include "runtime/comm/native/native.h"
 
 #include <errno.h>
 #include <sched.h>

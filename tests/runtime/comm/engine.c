@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <sys/socket.h>
 
-#include "runtime/comm/engine/connection.h"
+#include "runtime/comm/engine/control.h"
 #include "tests/runtime/comm/named.h"
 #include "tests/unit.h"
 

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The parts of named tensors: packets, the coordinator, stalls, and rounding. */
-
 #include <stdbool.h>
 
+#include "runtime/comm/engine/control.h"
 #include "runtime/comm/engine/coordinator.h"
 #include "runtime/comm/engine/hash_map.h"
-#include "runtime/comm/engine/readiness.h"
-#include "runtime/comm/engine/stall.h"
 #include "tests/runtime/comm/named.h"
 #include "tests/unit.h"
 
