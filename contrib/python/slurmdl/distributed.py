@@ -21,11 +21,10 @@ import threading
 import warnings
 import weakref
 from collections import Counter, OrderedDict
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
 
 import torch
 
-from .arrays import tensor_bytes
 from .comm import Comm, Handle, init
 from .message import about_tensor, is_plain_tensor, new_tensor
 
@@ -440,14 +439,3 @@ def hook(state, bucket):  # type: ignore[no-untyped-def] # torch requires its ow
     # buckets are rebuilt after the first step, with other sizes
     name = f"{state.name}/{bucket.index()}/{buffer.numel()}"
     return state.later(state.comm.submit(name, buffer, **state.how), buffer)
-
-
-def same_on_all(tensors: Iterable[Any], comm: Optional[Comm] = None) -> bool:
-    """Whether these tensors have the same bits on all ranks."""
-    import hashlib
-
-    digest = hashlib.sha256()
-    for t in tensors:
-        digest.update(tensor_bytes(t))
-    every: Set[str] = set((comm or init()).allgather_object(digest.hexdigest()))
-    return len(every) == 1

@@ -5,7 +5,7 @@ import math
 import re
 import shlex
 import textwrap
-from typing import Any, Callable, Dict, List, Sequence, Tuple
+from typing import Any, Dict, List, Sequence, Tuple
 
 from ..program import printable
 from .table import CHANGED, NONE, OPEN, Import
@@ -188,24 +188,12 @@ def shield(words: Sequence[str]) -> Tuple[List[str], Dict[str, str]]:
     return made, {name: text for text, name in constants.items()}
 
 
-def bash_quote(word: str) -> str:
-    """As shlex.quote(), but with escapes for control characters, because people read scripts on terminals."""
-    if all(c.isprintable() or c in "\n\t" for c in word):
-        return shlex.quote(word)
-
-    def coded(c: str) -> str:
-        plain = c.isprintable() and c not in "'\\"
-        return c if plain else "".join(f"\\x{b:02x}" for b in c.encode("utf-8", "replace"))
-
-    return "$'" + "".join(map(coded, word)) + "'"
-
-
-def shell_word(word: str, quote: Callable[[str], str] = shlex.quote) -> str:
+def shell_word(word: str) -> str:
     """Quote a word for a shell; $(NAME), the syntax of Kubernetes, becomes the variable."""
     pieces = re.split(r"\$\(([A-Za-z_]\w*)\)", word)
     if len(pieces) == 1:
-        return quote(word)
-    return "".join(f'"${{{p}}}"' if i % 2 else quote(p) if p else "" for i, p in enumerate(pieces))
+        return shlex.quote(word)
+    return "".join(f'"${{{p}}}"' if i % 2 else shlex.quote(p) if p else "" for i, p in enumerate(pieces))
 
 
 def shell_words(words: Sequence[str]) -> str:
