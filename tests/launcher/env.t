@@ -45,7 +45,7 @@ mistake "did you mean '--nodes'\?" --nodse=1
 mistake "^dl: --nodes: '0': must be a number from 1 to [0-9]+$" --nodes=0
 mistake "^dl: --ntasks: '2x': must be a number from 1 to [0-9]+$" --nodes=1 --ntasks=2x
 mistake "no list of hosts" --nodelist='n[1-'
-mistake "2 hosts for --nodes=3" --nodelist=a,b --nodes=3
+mistake "2 hosts do not match --nodes=3" --nodelist=a,b --nodes=3
 mistake "the roles need 3 tasks; the step has 2" --nodes=1 --ntasks=2 --dl=tf --dl-roles=chief:1,worker:2
 mistake "the ranks 0 to 1" --nodes=1 --ntasks=2 --dl=torch --rank=2
 mistake "^dl: env: not in a Slurm step: .* --nodes=2 --ntasks=8$"
