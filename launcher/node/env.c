@@ -75,7 +75,7 @@ struct env_plan {
     const char *value[ENV_OPTIONS];       /* NULL: not given */
     const char *dl, *roles, *bind, *nccl; /* "" if not given */
     long nodes, ranks, per_node, gpus, gpus_per_task, cpus, plane;
-    bool has_job;
+    bool arbitrary, has_job;
     uint32_t job, step;
     char *hosts; /* as Slurm writes them */
     char *tasks;
@@ -394,7 +394,7 @@ static void share_tasks (struct env_plan *p)
     long *tasks = xcalloc ((size_t)p->nodes, sizeof (*tasks));
 
     share_out (p, tasks, p->plane > 0 ? p->plane : 1);
-    if (p->ranks % p->nodes)
+    if (p->ranks % p->nodes && !p->arbitrary)
         plan_note (p,
                    "%ld tasks on %ld nodes: as Slurm places them if each node has enough CPUs; use "
                    "--ntasks-per-node=4(x2),3 for another layout",
@@ -483,10 +483,12 @@ static int read_hosts (struct env_plan *p, struct hosts *h, struct slurmdl_error
     if (layout_each_host (plan_text (p, ENV_NODELIST), add_plan_host, h) != 0)
         return refuse_value (p, ENV_NODELIST, "no list of hosts", err);
     asked = p->nodes;
-    unite (h);
-    p->nodes = (long)h->n;
-    p->hosts = join_hosts (h);
-    if (asked && asked != p->nodes) {
+    if (!p->arbitrary) {
+        unite (h);
+        p->nodes = (long)h->n;
+        p->hosts = join_hosts (h);
+    }
+    if (!p->arbitrary && asked && asked != p->nodes) {
         errno = EINVAL;
         return errorf (err, "--nodelist: %ld hosts do not match --nodes=%ld", p->nodes, asked);
     }
@@ -497,7 +499,7 @@ static int read_hosts (struct env_plan *p, struct hosts *h, struct slurmdl_error
 
 static int read_distribution (struct env_plan *p, struct slurmdl_error *err)
 {
-    static const char *const words[] = { "block", "cyclic", "plane", NULL };
+    static const char *const words[] = { "block", "cyclic", "plane", "arbitrary", NULL };
     const char *value = plan_text (p, ENV_DISTRIBUTION);
     char why[80] = "no such distribution; ";
     size_t n = strlen (why);
@@ -513,6 +515,7 @@ static int read_distribution (struct env_plan *p, struct slurmdl_error *err)
         return refuse_value (p, ENV_DISTRIBUTION, why, err);
     }
     snprintf (p->distribution, sizeof (p->distribution), "%s", word);
+    p->arbitrary = !strcmp (word, "arbitrary");
     if (!strcmp (word, "plane")) {
         p->plane = value[5] == '=' ? atol (value + 6) : 0;
         if (p->plane < 1)
@@ -521,15 +524,68 @@ static int read_distribution (struct env_plan *p, struct slurmdl_error *err)
     return 0;
 }
 
-static int deal_tasks (struct env_plan *p)
+/* ---- --distribution=arbitrary: the list names the host of each rank ---- */
+
+static long index_of_host (const struct hosts *h, const char *name)
+{
+    for (size_t i = 0; i < h->n; i++)
+        if (!strcmp (h->name[i], name))
+            return (long)i;
+    return -1;
+}
+
+static int deal_tasks (struct env_plan *p, const char *distribution)
 {
     const struct layout_facts f = { .hosts = p->hosts,
                                     .tasks = p->tasks,
-                                    .distribution = p->distribution,
+                                    .distribution = distribution,
                                     .plane = p->plane,
                                     .ranks = p->ranks };
 
     return layout_deal (&p->layout, &f);
+}
+
+static int place_task_counts (struct env_plan *p, const struct hosts *order)
+{
+    struct hosts nodes = { NULL };
+    struct rank_layout *l = &p->layout;
+    long tasks[LAYOUT_NODES] = { 0 };
+    long node;
+    int rv = 0;
+
+    for (size_t i = 0; rv == 0 && i < order->n; i++)
+        rv = add_plan_host (&nodes, order->name[i]);
+    unite (&nodes);
+    p->nodes = nodes.n > LAYOUT_NODES ? 0 : (long)nodes.n;
+    for (size_t r = 0; p->nodes && r < order->n; r++)
+        tasks[index_of_host (&nodes, order->name[r])]++;
+    p->hosts = join_hosts (&nodes);
+    p->tasks = write_tasks (tasks, p->nodes);
+    if (rv < 0 || !p->nodes || !p->hosts || !p->tasks || deal_tasks (p, NULL) < 0)
+        rv = -1;
+    memset (tasks, 0, sizeof (tasks));
+    for (size_t r = 0; rv == 0 && r < order->n; r++) {
+        node = index_of_host (&nodes, order->name[r]);
+        l->node_of[r] = (uint16_t)node;
+        l->local_of[r] = (uint16_t)tasks[node]++;
+    }
+    hosts_free (&nodes);
+    return rv;
+}
+
+/* Place each rank on its host of the list, as Slurm does.  No variable of a task shows this layout.
+ */
+static int deal_listed_tasks (struct env_plan *p, const struct hosts *order,
+                              struct slurmdl_error *err)
+{
+    errno = EINVAL;
+    if (order->n == 0 || (p->ranks && p->ranks != (long)order->n))
+        return errorf (err, "--distribution=arbitrary: --nodelist has one host for "
+                            "each of the tasks, in their order");
+    p->ranks = (long)order->n;
+    return place_task_counts (p, order) < 0
+               ? errorf (err, "--nodelist: too many hosts: %zu", order->n)
+               : 0;
 }
 
 static int read_layout (struct env_plan *p, struct slurmdl_error *err)
@@ -537,9 +593,13 @@ static int read_layout (struct env_plan *p, struct slurmdl_error *err)
     struct hosts h = { NULL };
     int rv = read_hosts (p, &h, err);
 
-    if (rv == 0 && (rv = read_counts (p, err)) == 0) {
-        name_hosts (p);
-        if (deal_tasks (p) < 0)
+    if (rv == 0 && p->arbitrary) {
+        rv = read_option_number (p, ENV_NTASKS, false, LAYOUT_RANKS, &p->ranks, err);
+        rv = rv < 0 ? rv : deal_listed_tasks (p, &h, err);
+    } else if (rv == 0) {
+        if ((rv = read_counts (p, err)) == 0)
+            name_hosts (p);
+        if (rv == 0 && deal_tasks (p, p->distribution) < 0)
             rv = errorf (err, "%ld tasks on the nodes %.60s as %.40s: %s", p->ranks, p->hosts,
                          p->tasks, errno == E2BIG ? "too many" : "it does not fit");
     }
@@ -810,6 +870,8 @@ static void put_slurm (const struct env_plan *p, long rank, const struct variant
     put_visible_gpus (p, p->layout.local_of[rank], e);
     put_pmi (p, rank, e);
     put_number_entry (e, "SLURM_JOB_ID", v->job);
+    if (p->arbitrary)
+        entries_put (e, ORDER_VARIABLE, plan_text (p, ENV_NODELIST));
     if (ports)
         entries_put (e, "SLURM_STEP_RESV_PORTS", ports);
     if (cpus)

@@ -34,6 +34,8 @@ cat >cases <<'END'
 --nodelist=n[1-3] --ntasks=3 --dl=torchrun
 --nodelist=n2 --nodes=1 --ntasks=2 --dl=auto
 --nodelist=n2 --nodes=1 --ntasks=1 --dl=auto
+--nodelist=n2,n1,n1 --ntasks=3 --distribution=arbitrary --dl=torch
+--nodelist=n3,n1,n2,n1 --ntasks=4 --distribution=arbitrary --dl=torch
 --nodelist=n[1-3] --ntasks=6 --dl=tf --dl-roles=chief:1,ps:2,worker:*
 --nodelist=n[1-3] --ntasks=7 --distribution=cyclic --dl=tf --dl-roles=worker:*,evaluator:1
 --nodelist=n[1-3] --ntasks=5 --dl=ps

@@ -39,7 +39,7 @@ mistake "^dl: --dl: 'toch': no such value; did you mean torch\?$" --nodes=1 --dl
 mistake "^dl: --dl: '': no value is given$" --nodes=1 --dl=
 mistake "did you mean closest\?" --nodes=1 --dl-bind=closet
 mistake "^dl: --dl: 'xyz': no such value; there are torch, torchrun, .*, auto, off$" --nodes=1 --dl=xyz
-mistake "no such distribution; there are block, cyclic, plane$" --nodes=1 --distribution=xyz
+mistake "no such distribution; there are block, cyclic, plane, arbitrary$" --nodes=1 --distribution=xyz
 mistake "did you mean cyclic\?" --nodes=1 --distribution=cylic
 mistake "did you mean '--nodes'\?" --nodse=1
 mistake "^dl: --nodes: '0': must be a number from 1 to [0-9]+$" --nodes=0
