@@ -184,7 +184,7 @@ void heal_started (struct heal *h, const struct trial_attempt *a, struct trainer
     char path[PATH_MAX];
 
     if (*h->blind.text)
-        heal_note (h, a, t, "hangs and lost nodes of this attempt are not seen: %s", h->blind.text);
+        heal_note (h, a, t, "cannot detect hangs and lost nodes in this attempt: %s", h->blind.text);
     if (experiment_has_ranks (a->sweep->exp) && !a->own && a->number > 1
         && attempt_with_files (a, NULL, path, sizeof (path)) < 0)
         heal_note (h, a, t,

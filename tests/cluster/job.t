@@ -87,8 +87,8 @@ is "$(grep -c '^begins at 7' again.out) $(grep -c 'starts without files' again.o
 
 # ---- the ranks cannot report to the worker: the user is told
 timeout 300 salloc --quiet --nodes=2 --ntasks-per-node=1 env HOME="$work/ranks.sh" "$dl" job --dir="$work" --name=homeless -- true >homeless.out 2>&1
-is "$? $(grep -c '^dl: trial 1, attempt 1: hangs and lost nodes of this attempt are not seen: ~/.slurm-dl/ranks\.[0-9a-f]* (of .*/ranks.sh): Not a directory' homeless.out)" "0 1" "without a usable home, a job runs, and its output says what it cannot see"
-like "$("$dl" show homeless)" ' attempt 1: hangs and lost nodes of this attempt are not seen: ' "so does dl show"
+is "$? $(grep -c '^dl: trial 1, attempt 1: cannot detect hangs and lost nodes in this attempt: ~/.slurm-dl/ranks\.[0-9a-f.]* (of .*/ranks.sh): Not a directory' homeless.out)" "0 1" "without a usable home, a job runs, and its output says what it cannot see"
+like "$("$dl" show homeless)" ' attempt 1: cannot detect hangs and lost nodes in this attempt: ' "so does dl show"
 
 # ---- srun cannot start the ranks: the reason is what it says, not a note of dl or of the plugin
 timeout 300 salloc --quiet --nodes=1 --ntasks=1 "$dl" job --dir="$work" --name=large --ntasks-per-node=4 -- true >large.out 2>&1
