@@ -32,7 +32,7 @@ char *flow_job_script (void)
         .variables = "out=$3/steps\n",
         .log = "$5.$job.log",
         .setup = "",
-        .command = "\"$1\" flow \"$2\" -- \"$3\" \"$4\" \"$5\" \"$6\" "
+        .command = "run \"$1\" flow \"$2\" -- \"$3\" \"$4\" \"$5\" \"$6\" "
                    "\"${SLURM_ARRAY_TASK_ID:-0}\"",
         .cases = "    134 | 135 | 136 | 137 | 139) ;;\n"
                  "    *) exit $status ;;\n" });

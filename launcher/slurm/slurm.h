@@ -81,8 +81,8 @@ struct slurm_script {
     const char *time_left; /* variable that gets the time until the job's limit, as squeue prints
                               it, or "" if the job has $SLURM_JOB_END_TIME; NULL: none */
     const char *setup;     /* lines that run once, or "" */
-    const char *command;
-    const char *cases; /* of the exit status of the command: exit, or restart it */
+    const char *command;   /* begins with "run " unless it is a step */
+    const char *cases;     /* of the exit status of the command: exit, or restart it */
 };
 
 /* Write the script to a string that the caller frees. */

@@ -193,29 +193,46 @@ static char *time_left_text (const char *variable)
                     : xstrdup ("");
 }
 
+/* scancel sends SIGTERM to the steps and, with proctrack/cgroup, to the script, but not to its
+ * commands.  If the script died, Slurm would kill them at once, although they have KillWait to end.
+ */
+static const char run_text[] = "trap : TERM\n"
+                               "run () { # run a command, and pass SIGTERM on to it\n"
+                               "    \"$@\" &\n"
+                               "    child=$!\n"
+                               "    trap 'kill -TERM $child 2>/dev/null' TERM\n"
+                               "    wait $child\n"
+                               "    status=$?\n"
+                               "    while kill -0 $child 2>/dev/null; do\n"
+                               "        wait $child\n"
+                               "        status=$?\n"
+                               "    done\n"
+                               "    return $status\n"
+                               "}\n";
+
 /* The tasks of the job bind their CPUs themselves, not as the shell that called sbatch did. */
 char *slurm_script_text (const struct slurm_script *s)
 {
     char *time_left = time_left_text (s->time_left);
-    char *text =
-        xasprintf ("#!/bin/sh\n"
-                   "# %s\n"
-                   "%sjob=${SLURM_ARRAY_JOB_ID-$SLURM_JOB_ID}"
-                   "${SLURM_ARRAY_TASK_ID:+_$SLURM_ARRAY_TASK_ID}\n"
-                   "case $out in *\\\\*) exec >>\"$out/%s\" 2>&1 ;; esac\n"
-                   "unset SLURM_CPU_BIND SLURM_CPU_BIND_TYPE SLURM_CPU_BIND_LIST "
-                   "SLURM_CPU_BIND_VERBOSE\n"
-                   "%s%stries=0\n"
-                   "while [ $tries -lt 20 ]; do\n"
-                   "    %s\n"
-                   "    status=$?\n"
-                   "    case $status in\n"
-                   "%s    esac\n"
-                   "    tries=$((tries + 1))\n"
-                   "    sleep 2\n"
-                   "done\n"
-                   "exit $status\n",
-                   s->comment, s->variables, s->log, time_left, s->setup, s->command, s->cases);
+    char *text = xasprintf ("#!/bin/sh\n"
+                            "# %s\n"
+                            "%sjob=${SLURM_ARRAY_JOB_ID-$SLURM_JOB_ID}"
+                            "${SLURM_ARRAY_TASK_ID:+_$SLURM_ARRAY_TASK_ID}\n"
+                            "case $out in *\\\\*) exec >>\"$out/%s\" 2>&1 ;; esac\n"
+                            "unset SLURM_CPU_BIND SLURM_CPU_BIND_TYPE SLURM_CPU_BIND_LIST "
+                            "SLURM_CPU_BIND_VERBOSE\n"
+                            "%s%s%stries=0\n"
+                            "while [ $tries -lt 20 ]; do\n"
+                            "    %s\n"
+                            "    status=$?\n"
+                            "    case $status in\n"
+                            "%s    esac\n"
+                            "    tries=$((tries + 1))\n"
+                            "    sleep 2\n"
+                            "done\n"
+                            "exit $status\n",
+                            s->comment, s->variables, s->log, run_text, time_left, s->setup,
+                            s->command, s->cases);
 
     free (time_left);
     return text;

@@ -143,8 +143,8 @@ void step_end (pid_t srun, double *ended)
  * sends SIGUSR2, which the command ignores unless it installs a handler, and dl rank sends the
  * command its SIGTERM.
  *
- * A SIGTERM from Slurm (preemption) has reached the command already.  Its exit is no result then:
- * dl rank waits for Slurm to kill and requeue the job.
+ * A SIGTERM from Slurm (preemption) reaches the command, too, unless Slurm signals only the tasks.
+ * Its exit is no result then: dl rank waits for Slurm to kill and requeue the job.
  */
 
 /* Slurm signals one process after the other: the command may exit before the SIGTERM that caused it
@@ -290,6 +290,22 @@ static void watch_rank_signals (struct rank_proxy *r)
     r->signals = signalfd (-1, &set, SFD_CLOEXEC);
 }
 
+/* proctrack/cgroup sends signals other than SIGKILL only to the processes that Slurm itself
+ * started. The freezer's cgroup (version 1) is its own; version 2 has one for all.
+ */
+static bool slurm_signals_only_tasks (void)
+{
+    FILE *f = fopen ("/proc/self/cgroup", "re");
+    char line[PATH_MAX];
+    bool has = false;
+
+    while (f && !has && fgets (line, sizeof (line), f))
+        has = (strstr (line, ":freezer:") || !strncmp (line, "0::", 3)) && strstr (line, "/step_");
+    if (f)
+        fclose (f);
+    return has;
+}
+
 static void ignore_request (const void *arg)
 {
     (void)arg;
@@ -302,15 +318,21 @@ static void on_rank_signal (struct rank_proxy *r)
 
     if (read (r->signals, &info, sizeof (info)) != sizeof (info))
         return;
-    if (info.ssi_signo == SIGTERM)
+    if (info.ssi_signo == SIGTERM && !r->preempted) {
         r->preempted = true;
+        if (!r->asked && slurm_signals_only_tasks ())
+            signal_program (r, SIGTERM);
+    }
     if (info.ssi_signo == SIGUSR2 && !r->asked) {
         r->asked = true;
-        signal_program (r, SIGTERM);
+        if (!r->preempted)
+            signal_program (r, SIGTERM);
     }
 }
 
-/* Wait for a signal or for a message of the worker. */
+/* Wait for a signal or for a message of the worker.  When Slurm ends the step, the program may save
+ * even if the worker has ended already: Slurm kills it when its time is over.
+ */
 static void wait_and_serve (struct rank_proxy *r)
 {
     struct pollfd p[2] = {
@@ -320,7 +342,7 @@ static void wait_and_serve (struct rank_proxy *r)
 
     if (poll (p, 2, r->watched ? BEAT_MS : LOOK_SECONDS * 1000) > 0 && p[0].revents)
         on_rank_signal (r);
-    if ((r->watched && !heal_rank_serve (r->watched)) || is_replaced (r))
+    if ((r->watched && !heal_rank_serve (r->watched) && !r->preempted) || is_replaced (r))
         end_abandoned (r);
 }
 

@@ -175,7 +175,7 @@ static char *worker_command (const struct experiment *e)
                                                               .goes_on = true,
                                                               .of_script = true });
     char *command =
-        xasprintf ("%s%s\"$dl\" worker -- \"$dir\"", step ? step : "", step ? " \\\n        " : "");
+        xasprintf ("%s%s\"$dl\" worker -- \"$dir\"", step ?: "run", step ? " \\\n        " : " ");
 
     free (step);
     return command;

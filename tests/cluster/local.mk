@@ -1,5 +1,5 @@
 # tests/cluster/: run on a private Slurm cluster (contrib/minicluster); skipped without Slurm
-cluster_tests = %D%/check.t %D%/jobs.t %D%/sweep.t %D%/allocation.t %D%/monitor.t %D%/debug.t %D%/meet.t %D%/elastichosts.t %D%/heal.t %D%/healdown.t %D%/healhost.t %D%/healjob.t %D%/slow.t %D%/hosts.t \
+cluster_tests = %D%/check.t %D%/jobs.t %D%/sweep.t %D%/allocation.t %D%/monitor.t %D%/debug.t %D%/meet.t %D%/elastichosts.t %D%/heal.t %D%/cancelled.t %D%/healdown.t %D%/healhost.t %D%/healjob.t %D%/slow.t %D%/hosts.t \
 	%D%/spank.t %D%/hooks.t %D%/elasticrun.t %D%/asroot.t %D%/env.t %D%/minicluster.t %D%/hostile.t \
 	%D%/cookbook.t %D%/beside.t %D%/boilerplate.t %D%/defaults.t %D%/elasticjob.t %D%/preempted.t %D%/oom.t %D%/flow.t %D%/reach.t %D%/follow.t %D%/site.t %D%/wire.t %D%/ports.t %D%/tensorflow.t %D%/job.t %D%/roles.t %D%/frameworks.t %D%/goodput.t
 TESTS += $(cluster_tests)
