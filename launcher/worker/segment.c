@@ -488,9 +488,11 @@ static void judge_failure (struct segment *s, struct segment_report *r)
 static enum job_state await_job_state (struct segment *s)
 {
     enum job_state job = allocation_state ();
+    double pause = 2;
 
     while (job == JOB_UNKNOWN && !is_fenced (s) && worker_may_go_on (s->w)) {
-        worker_sleep (s->w, 2);
+        worker_sleep (s->w, pause);
+        pause = pause < 60 ? 2 * pause : 60;
         worker_tick (s->w, NULL);
         if ((job = allocation_state ()) == JOB_RUNS)
             return JOB_UNKNOWN;
