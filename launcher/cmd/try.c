@@ -289,8 +289,8 @@ static void print_whose (int n, const char *whose)
 static void print_work (const struct try_run *t, enum working_folder work)
 {
     static const char *const whose[] = {
-        [WORK_ATTEMPT] = "in a sweep each attempt has its own, in "
-                         "trials/NNNN/a.K/work; a later attempt finds them through {resume_dir}",
+        [WORK_ATTEMPT] = ("in a sweep each attempt has its own, in trials/NNNN/a.K/work; a later "
+                          "attempt finds them through {resume_dir}"),
         [WORK_TRIAL] = "in a sweep each trial has its own: trials/NNNN/a.K/work",
         [WORK_SHARED] = "in a sweep all trials write them into one folder",
     };
