@@ -168,10 +168,10 @@ void heal_blame_lost (const struct heal_seen *ranks, size_t n, struct heal_verdi
 
 struct heal_row {
     enum condition_reason reason; /* cause of the event in the log */
-    bool takes_stacks; /* take the ranks' stacks before ending the step */
-    bool leaves;       /* abandon the step, because the lost host cannot end it */
-    bool checks;       /* check the rank's node before the next attempt */
-    bool is_free;      /* do not count the failure towards worker.max_restarts */
+    bool takes_stacks;            /* take the ranks' stacks before ending the step */
+    bool leaves;                  /* abandon the step, because the lost host cannot end it */
+    bool checks;                  /* check the rank's node before the next attempt */
+    bool is_free;                 /* do not count the failure towards worker.max_restarts */
 };
 extern const struct heal_row heal_rows[HEAL_CAUSES];
 
@@ -202,8 +202,8 @@ enum slow_news slow_judge (struct slow_ranks *s, const struct heal_seen *ranks, 
 /* ---- The worker's side: receive the reports of a step's ranks ---- */
 
 /* Listen for 'ranks' ranks of a step, and write the address and key to the notice 'name'
- * (runtime/comm/net/notice.h), which only this user can read.  A worker that was killed has left its
- * notice: those that differ only after the last dot are removed.  Returns NULL with 'err'.
+ * (runtime/comm/net/notice.h), which only this user can read.  A worker that was killed has left
+ * its notice: those that differ only after the last dot are removed.  Returns NULL with 'err'.
  */
 struct rank_watch *rank_watch_create (const char *name, size_t ranks, struct slurmdl_error *err);
 

@@ -37,8 +37,8 @@ struct verdict {
     enum life_event_kind kind; /* LIFE_STARTED: it runs; LIFE_BROKEN: it restarts; LIFE_SUCCEEDED or
                                   LIFE_FAILED: it ends */
     enum condition_reason reason;
-    const char *role;          /* the role that decides, or NULL */
-    int status;                /* of the member that failed in this role */
+    const char *role; /* the role that decides, or NULL */
+    int status;       /* of the member that failed in this role */
 };
 
 /* Judge a job with roles by how many members of each role run, have succeeded and have failed. */

@@ -97,7 +97,7 @@ struct report_attempt {
     size_t slot, cause;
     double ready; /* when it could have begun */
     double begin, end;
-    bool told;          /* its worker reported how long it took */
+    bool told; /* its worker reported how long it took */
     enum condition_reason reason;
     enum report_end how;
 };

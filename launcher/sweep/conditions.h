@@ -87,7 +87,7 @@ enum condition_reason {
 
 struct life_event {
     enum life_event_kind kind;
-    double time;         /* s since the epoch */
+    double time; /* s since the epoch */
     enum condition_reason reason;
     const char *message; /* for people, or NULL */
 };

@@ -61,16 +61,16 @@ struct sweep_trial {
     int64_t ended;       /* the step at which its trainer ended on its own, before or
                             beyond the length; 0: it did not */
     struct tries tries;
-    int ooms;          /* attempts that ran out of memory and were retried, with more memory or
-                          with less to do */
-    int64_t memory;    /* bytes for the open segment, raised after it ran out of memory; 0: it did
-                          not */
-    char *why;         /* reason of the last failure, or NULL, ... */
+    int ooms;       /* attempts that ran out of memory and were retried, with more memory or
+                       with less to do */
+    int64_t memory; /* bytes for the open segment, raised after it ran out of memory; 0: it did
+                       not */
+    char *why;      /* reason of the last failure, or NULL, ... */
     enum condition_reason cause; /* ... and its class */
-    char *owner;       /* worker that runs attempt over + 1; NULL: not known */
-    char *host, *gpus; /* of the last attempt that ended, or NULL */
-    double begin_time; /* s since the epoch, by its worker's clock */
-    double end_time;   /* of the last result */
+    char *owner;                 /* worker that runs attempt over + 1; NULL: not known */
+    char *host, *gpus;           /* of the last attempt that ended, or NULL */
+    double begin_time;           /* s since the epoch, by its worker's clock */
+    double end_time;             /* of the last result */
     struct conditions conditions;
 };
 
@@ -104,13 +104,13 @@ struct host {
 struct fault {
     char *key; /* what they have in common (fault_key()) */
     int count;
-    char *host;          /* of the first attempt; NULL: not known */
-    bool spread;         /* another attempt failed on another host */
-    char *why;           /* reason of the last failure, ... */
+    char *host;                  /* of the first attempt; NULL: not known */
+    bool spread;                 /* another attempt failed on another host */
+    char *why;                   /* reason of the last failure, ... */
     enum condition_reason cause; /* ... its class, ... */
-    long trial, attempt; /* ... the attempt that failed, ... */
-    double seconds;      /* ... how long it took, ... */
-    char *slot;          /* ... and the slot of its worker */
+    long trial, attempt;         /* ... the attempt that failed, ... */
+    double seconds;              /* ... how long it took, ... */
+    char *slot;                  /* ... and the slot of its worker */
 };
 
 /* Why the experiment was paused, and the attempt whose log shows it. */

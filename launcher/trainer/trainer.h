@@ -68,7 +68,8 @@ bool trainer_had_nothing_to_do (struct trainer *t);
 bool trainer_lost_metrics (const struct trainer *t);
 int trainer_unread (const struct trainer *t);
 
-/* The owner of the files that this user creates in the attempt's folder; a file system may map it. */
+/* The owner of the files that this user creates in the attempt's folder; a file system may map it.
+ */
 uid_t trainer_owner (const struct trainer *t);
 
 /* Whether somebody has removed, moved or replaced the attempt's folder. */

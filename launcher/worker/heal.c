@@ -184,7 +184,8 @@ void heal_started (struct heal *h, const struct trial_attempt *a, struct trainer
     char path[PATH_MAX];
 
     if (*h->blind.text)
-        heal_note (h, a, t, "cannot detect hangs and lost nodes in this attempt: %s", h->blind.text);
+        heal_note (h, a, t, "cannot detect hangs and lost nodes in this attempt: %s",
+                   h->blind.text);
     if (experiment_has_ranks (a->sweep->exp) && !a->own && a->number > 1
         && attempt_with_files (a, NULL, path, sizeof (path)) < 0)
         heal_note (h, a, t,
@@ -814,7 +815,7 @@ void heal_end (struct heal *h, struct worker *w, const struct trial_attempt *a,
     if (v->cause == HEAL_LOST)
         lose_node (h, w, a, v->host, false);
     else if (taken)
-        ; /* whatever else was seen followed from that */
+        ;                                       /* whatever else was seen followed from that */
     else if (v->cause == HEAL_ALONE && verdict) /* without one, the job has ended */
         leave_blameless (h, w, a);
     else if (heal_rows[v->cause].checks && *v->host)
