@@ -86,6 +86,7 @@ program ranks.prog <<'END'
 touch "up.$SLURM_PROCID"
 [ "$SLURM_PROCID" = 1 ] || exec sleep 300
 until [ -e up.0 ]; do sleep 0.1; done
+sleep 5 # until dl hears of both
 exec tail /dev/zero
 END
 runs 1 "a job with one rank that runs out of memory" timeout 300 dl job --ntasks-per-node=2 --set 'resources.memory="300M"' --set 'job.restart_policy="never"' -- ./ranks.prog

@@ -117,7 +117,7 @@ work_in () { # work_in JOB MIB NAME: run its worker, and requeue as the job scri
 work_in 101 4096 grow-0001
 is $status 77 "a worker whose job is too small leaves"
 like "$(sed -n 2p asked)" ' --array=1-1 .* --mem=6G ' "a larger job takes its place"
-like "$(entries grow-0001 fail)" '"memory":6442450944,"cause":"OutOfMemory","why":"out of memory \(killed by the kernel\); retried with 6G of memory instead of 4G"' "the log"
+like "$(entries grow-0001 fail)" '"memory":6442450944,"status":137,"cause":"OutOfMemory","why":"out of memory \(killed by the kernel\); retried with 6G of memory instead of 4G"' "the log"
 like "$(dl show grow)" '^memory: 6G for each trial, since some ran out of it$' "dl show says it"
 work_in 102 6144 grow-0001
 like "$(sed -n 3p asked)" ' --mem=9G ' "and again"
@@ -183,5 +183,5 @@ is "$status $(count step-0001 result)" "0 1" "a larger one gives a result"
 conf shared 'dl log loss=1' 'name = "random"; max_trials = 1;' 'x = 1;' 'resources = { ranks_per_node = 2; workers = 2; max_memory = "16G"; };'
 timeout 300 dl run --detach shared.conf >/dev/null 2>&1
 in_job 101 8192 env SLURM_STEP_NUM_TASKS=2 SLURM_LOCALID=0 WANTS=9000 dl worker shared-0001
-like "$(entries shared-0001 fail)" '"memory":6442450944,"cause":"OutOfMemory","why":"out of memory.*; retried with 6G of memory instead of 4G"' "it had half of the job's memory"
+like "$(entries shared-0001 fail)" '"memory":6442450944,"status":137,"cause":"OutOfMemory","why":"out of memory.*; retried with 6G of memory instead of 4G"' "it had half of the job's memory"
 done_testing

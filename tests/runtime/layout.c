@@ -140,7 +140,7 @@ static const struct {
     { "chief:2",                    2, NULL, "there is one chief" },
     { "worker:2",                   3, NULL, "need 2 tasks; the step has 3" },
     { "ps:2,worker:*",              2, NULL, "at least 3 tasks; the step has 2" },
-    { "worker:1,worker:1",          2, NULL, "there twice" },
+    { "worker:1,worker:1",          2, NULL, "given twice" },
     { "worker:*,ps:*",              2, NULL, "more than one '*'" },
     { "wroker:1",                   1, NULL, "did you mean worker?" },
     { "",                           1, NULL, "no role ''" },
