@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "launcher/config/experiment.h"
 #include "launcher/sys/alloc.h"
@@ -29,14 +30,25 @@ static size_t role_of (const struct job_settings *j, long rank, long *first)
     return j->nroles;
 }
 
+/* How a member ended. */
+struct member_end {
+    int status;
+    char node[65];
+    double time; /* of the file; only decides which of several is named */
+};
+
 /* Read "STATUS NODE".  Other members of a group may have put anything there. */
-static bool read_end (const char *dir, const char *name, uid_t owner, int *status, char node[65])
+static bool read_end (const char *dir, const char *name, uid_t owner, struct member_end *end)
 {
     char *path = xasprintf ("%s/%s", dir, name);
     uid_t writer = owner;
     char *text = file_read_now (path, END_MOST, NULL, &writer, NULL);
-    bool ok = text && writer == owner && sscanf (text, "%d %64s", status, node) == 2;
+    bool ok = text && writer == owner && sscanf (text, "%d %64s", &end->status, end->node) == 2;
+    struct stat st;
 
+    end->time = ok && stat (path, &st) == 0
+                    ? (double)st.st_mtim.tv_sec + 1e-9 * (double)st.st_mtim.tv_nsec
+                    : 0;
     free (text);
     free (path);
     return ok;
@@ -55,11 +67,23 @@ struct look {
     const struct job_settings *job;
     struct role_members *list;
     struct members *m;
-    bool final; /* a member failed that the policy does not restart */
+    bool final;  /* a member failed that the policy does not restart */
+    double time; /* when the member that is named ended */
 };
 
-static void note_member_end (struct look *l, long rank, int status, const char *node)
+/* Name the first member that failed, since others fail because of it; one that the policy does not
+ * restart goes before all that it does.
+ */
+static bool is_to_be_named (const struct look *l, bool again, double time)
 {
+    if (l->m->rank < 0 || l->final == again)
+        return l->m->rank < 0 || !again;
+    return time < l->time;
+}
+
+static void note_member_end (struct look *l, long rank, const struct member_end *end)
+{
+    int status = end->status;
     long first;
     size_t i = role_of (l->job, rank, &first);
     struct role_members *r = &l->list[i];
@@ -77,10 +101,11 @@ static void note_member_end (struct look *l, long rank, int status, const char *
     /* a failure that is not restarted decides; otherwise the first one read */
     if (r->failed == 1 || (!again && role_begins_again (r->restart, r->ranges, r->status)))
         r->status = status;
-    if (l->m->rank < 0 || (!again && !l->final)) {
+    if (is_to_be_named (l, again, end->time)) {
         l->m->rank = rank;
         l->m->index = rank - first;
-        snprintf (l->m->node, sizeof (l->m->node), "%s", node);
+        l->time = end->time;
+        snprintf (l->m->node, sizeof (l->m->node), "%s", end->node);
         l->final |= !again;
     }
 }
@@ -98,9 +123,9 @@ void members_look (const struct trial_attempt *a, uid_t owner, struct members *m
 {
     const struct job_settings *j = a->sweep->exp->job;
     struct look l = { .job = j, .list = xcalloc (j->nroles, sizeof (*l.list)), .m = m };
-    char dir[PATH_MAX], node[65];
+    struct member_end end;
+    char dir[PATH_MAX];
     long rank;
-    int status;
     DIR *d;
 
     *m = (struct members){ .rank = -1 };
@@ -112,9 +137,8 @@ void members_look (const struct trial_attempt *a, uid_t owner, struct members *m
     snprintf (dir, sizeof (dir), "%.4000s/" ENDS_NAME, a->dir);
     d = opendir (dir);
     for (struct dirent *e; d && (e = readdir (d));)
-        if ((rank = rank_of_name (e->d_name)) >= 0
-            && read_end (dir, e->d_name, owner, &status, node))
-            note_member_end (&l, rank, status, node);
+        if ((rank = rank_of_name (e->d_name)) >= 0 && read_end (dir, e->d_name, owner, &end))
+            note_member_end (&l, rank, &end);
     if (d)
         closedir (d);
     m->verdict = job_judge (l.list, j->nroles, j->success);
