@@ -67,8 +67,11 @@ struct look {
     const struct job_settings *job;
     struct role_members *list;
     struct members *m;
-    bool final;  /* a member failed that the policy does not restart */
-    double time; /* when the member that is named ended */
+    bool final; /* a member failed that the policy does not restart */
+    /* the member that is named: */
+    const char *role;
+    int status;
+    double time; /* when it ended */
 };
 
 /* Name the first member that failed, since others fail because of it; one that the policy does not
@@ -104,6 +107,8 @@ static void note_member_end (struct look *l, long rank, const struct member_end 
     if (is_to_be_named (l, again, end->time)) {
         l->m->rank = rank;
         l->m->index = rank - first;
+        l->role = r->name;
+        l->status = status;
         l->time = end->time;
         snprintf (l->m->node, sizeof (l->m->node), "%s", end->node);
         l->final |= !again;
@@ -142,6 +147,10 @@ void members_look (const struct trial_attempt *a, uid_t owner, struct members *m
     if (d)
         closedir (d);
     m->verdict = job_judge (l.list, j->nroles, j->success);
+    if (m->rank >= 0 && m->verdict.status) {
+        m->verdict.role = l.role;
+        m->verdict.status = l.status;
+    }
     m->others = only_servers_run (&l);
     free (l.list);
 }
