@@ -16,6 +16,19 @@ begins () { # begins NAME: make it the current experiment, at its first attempt
     trial=$1-0001/trials/0001
     attempt=1
 }
+submit_training () { # submit_training NAME RANKS RESOURCES: on two nodes with RANKS each; make it the current experiment
+    cat >"code/$1.conf" <<END
+name = "$1";
+entrypoint = "/usr/bin/python3 healed.py --work $work [--resume {resume_dir}/ckpt.pt]";
+searcher = { name = "single"; metric = "loss"; max_length = 1000000; };
+metrics = { pattern = [ "step={step} loss={loss}" ]; };
+resources = { nodes_per_trial = 2; ranks_per_node = $2; framework = "torch"; $3 };
+max_restarts = 20;
+END
+    dl run --detach "code/$1.conf" >out 2>&1
+    is $? 0 "$1: submitted"
+    begins "$1"
+}
 trains () { # whether this attempt, or one of the next two, has logged a step; sets $attempt
     for a in $attempt $((attempt + 1)) $((attempt + 2)); do
         grep -q "${line}step=" "$trial/a.$a/log" 2>/dev/null && attempt=$a && return

@@ -9,18 +9,8 @@ need_cluster
 try_cluster healdown --nodes=5 --cpus=4 --hosts --conf=SlurmdTimeout=20 --plugin="$PLUGIN dl=$builddir/launcher/dl" || skip_all "no cluster"
 
 experiment () { # experiment NAME RESOURCES: submit one, and make it the current one
-    cat >"code/$1.conf" <<END
-name = "$1";
-entrypoint = "/usr/bin/python3 healed.py --work $work [--resume {resume_dir}/ckpt.pt]";
-searcher = { name = "single"; metric = "loss"; max_length = 1000000; };
-metrics = { pattern = [ "step={step} loss={loss}" ]; };
-resources = { nodes_per_trial = 2; ranks_per_node = 2; framework = "torch"; $2 };
-max_restarts = 20;
-END
     wait_for 300 sh -c '! sinfo -h -N -o %t | grep -qEv "^(idle|down.*)$"'
-    dl run --detach "code/$1.conf" >out 2>&1
-    is $? 0 "$1: submitted"
-    begins "$1"
+    submit_training "$1" 2 "$2"
 }
 freeze () { # freeze NODE: kill its slurmd, so that Slurm sets it DOWN, and stop all other processes there
     slurmd=$(cat "$(dirname "$SLURM_CONF")/run/slurmd-$1.pid")

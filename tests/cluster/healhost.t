@@ -10,18 +10,8 @@ try_cluster healhost --nodes=4 --cpus=4 --hosts --conf=SlurmdTimeout=40 --plugin
 bridge=mcb$(cat "$(dirname "$SLURM_CONF")/place")
 
 experiment () { # experiment NAME RESOURCES: submit one, and make it the current one
-    cat >"code/$1.conf" <<END
-name = "$1";
-entrypoint = "/usr/bin/python3 healed.py --work $work [--resume {resume_dir}/ckpt.pt]";
-searcher = { name = "single"; metric = "loss"; max_length = 1000000; };
-metrics = { pattern = [ "step={step} loss={loss}" ]; };
-resources = { nodes_per_trial = 2; ranks_per_node = 1; framework = "torch"; $2 };
-max_restarts = 20;
-END
     wait_for 300 sh -c '! sinfo -h -N -o %t | grep -qv "^idle$"'
-    dl run --detach "code/$1.conf" >out 2>&1
-    is $? 0 "$1: submitted"
-    begins "$1"
+    submit_training "$1" 1 "$2"
 }
 was_requeued () {
     scontrol show job "$job" | grep -q 'Restarts=1'
